@@ -1,0 +1,48 @@
+# Two commands on a fresh machine: `make demo` runs the main job, `make test` the tests.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint unit clean
+
+help: ## Show what can be made.
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Proctor needs Python 3.11 or newer; $(PYTHON) is older. Set PYTHON=/path/to/python3.11."; exit 1; }
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { echo "Python's venv is missing: apt-get install python3-venv"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# torch first, by itself and by its exact version, so that nothing else can choose another build of it.
+$(VENV)/.local: $(BIN)/python pyproject.toml constraints.txt services/proctor/runtime/triton_setup.py
+	@echo "Installing Proctor and what it runs on (a few minutes the first time) …"
+	$(PIP) install --quiet --constraint constraints.txt torch==2.13.0
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[local]'
+	$(BIN)/python scripts/setup_triton.py
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.local
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[local,dev]'
+	scripts/setup_browser.sh
+	@touch $@
+
+demo: $(VENV)/.local ## Audit the two reference models end to end and print the decisions.
+	$(BIN)/proctor demo
+
+test: $(VENV)/.dev ## Lint, types, import rules, and every test.
+	$(MAKE) --no-print-directory lint
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.dev ## Style, types and import rules.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+unit: $(VENV)/.dev ## The tests that need no server.
+	$(BIN)/python -m pytest tests/unit
+
+clean: ## Remove the environment and everything that was made.
+	rm -rf $(VENV) .proctor .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build
