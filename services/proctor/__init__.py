@@ -1,0 +1,26 @@
+"""Proctor audits an LLM's benchmark scores for contamination and gates the promotion of models on the evidence."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+#: Public names and the modules that hold them, loaded when first asked for: `import proctor` stays quick.
+_LAZY: dict[str, str] = {
+    "LocalStack": "proctor.runtime.stack",
+    "Settings": "proctor.runtime.settings",
+}
+
+__all__ = ["__version__", *_LAZY]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'proctor' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

@@ -1,0 +1,138 @@
+"""The root of the `proctor` command: finds a command's module when it is asked for, and turns errors into one line."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import NamedTuple
+
+import click
+
+from proctor import __version__
+from proctor.cli.options import Invocation
+from proctor.cli.terminal import clean, say
+from proctor.domain.errors import ExitCode, ProctorError
+
+#: What a shell expects of a command ended by SIGINT or SIGTERM: 128 and the signal's number.
+INTERRUPTED = 128 + signal.SIGINT
+TERMINATED = 128 + signal.SIGTERM
+
+
+class Entry(NamedTuple):
+    """A command: the attribute that holds it, and its line in `proctor --help`."""
+
+    target: str
+    help: str
+
+
+COMMANDS: dict[str, Entry] = {
+    "demo": Entry("proctor.cli.demo:demo", "Audit two reference models, one of them contaminated, end to end."),
+    "doctor": Entry("proctor.cli.doctor:doctor", "Say what this machine has and lacks, and the mend for each."),
+    "up": Entry("proctor.cli.stack:up", "Start the local stack and keep it running."),
+    "status": Entry("proctor.cli.stack:status", "Show the local stack."),
+    "down": Entry("proctor.cli.stack:down", "End the local stack."),
+    "suite": Entry("proctor.cli.suite:suite", "Write, check and fingerprint audit suites."),
+    "audit": Entry("proctor.cli.audit:audit", "Audit a model by a suite."),
+    "worker": Entry("proctor.cli.worker:worker", "Run the worker of one service."),
+}
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: unwinds like Ctrl-C, so that what was started is ended."""
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command's module when the command is called, not when it is listed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in the order of the table, which is the order in which a newcomer needs them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, imported now; None when the table does not have it."""
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        module, _, attribute = entry.target.partition(":")
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list in `--help`, from the table alone."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="proctor")
+def cli() -> None:
+    """Audit an LLM's benchmark scores for contamination, and gate its promotion on the evidence.
+
+    Exit codes: 0 approved or done, 1 failure, 2 bad input, 3 review, 4 blocked.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code. A command may return an ExitCode; nothing means 0."""
+    invocation = Invocation(Path(os.environ.get("PROCTOR_HOME") or ".proctor").absolute())
+    signal.signal(signal.SIGTERM, _on_sigterm)
+    try:
+        value = cli.main(
+            args=list(arguments) if arguments is not None else None,
+            prog_name="proctor",
+            standalone_mode=False,
+            obj=invocation,
+        )
+        return int(value) if isinstance(value, int) else ExitCode.APPROVED_OR_DONE
+    except ProctorError as error:
+        say(f"proctor: error: {error}", err=True)
+        return error.exit_code
+    except click.ClickException as error:
+        return _show_usage_error(error)
+    except (click.Abort, KeyboardInterrupt) as stop:
+        say("stopped", err=True)
+        return TERMINATED if isinstance(stop, Terminated) or isinstance(stop.__cause__, Terminated) else INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read the output (`head`) has gone. Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.FAILURE
+    except Exception as error:
+        return _show_crash(error, invocation.home)
+
+
+def _on_sigterm(number: int, frame: FrameType | None) -> None:
+    raise Terminated
+
+
+def _show_usage_error(error: click.ClickException) -> int:
+    buffer = io.StringIO()
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        buffer.write(error.ctx.get_usage() + "\n")
+    buffer.write(f"proctor: error: {error.format_message()}")
+    say(buffer.getvalue(), err=True)
+    return ExitCode.BAD_INPUT if isinstance(error, click.UsageError) else error.exit_code
+
+
+def _show_crash(error: Exception, home: Path) -> int:
+    if os.environ.get("PROCTOR_TRACEBACK") == "1":
+        say("".join(traceback.format_exception(error)), err=True)
+        return ExitCode.FAILURE
+    summary = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+    path = home / "logs" / f"crash-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.log"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(traceback.format_exception(error)), encoding="utf-8", errors="backslashreplace")
+        where = f"the traceback is in {path}"
+    except OSError as failure:
+        where = f"set PROCTOR_TRACEBACK=1 to see the traceback, which could not be written ({clean(failure)})"
+    say(f"proctor: error: unexpected {summary}; {where}", err=True)
+    return ExitCode.FAILURE

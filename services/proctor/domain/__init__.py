@@ -1,0 +1,1 @@
+"""Vocabulary as typed, immutable models. No I/O."""

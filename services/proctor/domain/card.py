@@ -1,0 +1,85 @@
+"""The protocol card: every setting that produced a score, and the two digests over it.
+
+The eight fields are those of the protocol tuple (task set, split, prompt template, decoding policy, metric,
+evaluator version, model and run configuration, contamination policy).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from proctor.domain.base import Frozen
+from proctor.domain.canonical import json_digest
+from proctor.domain.suite import Suite
+
+
+class ContentDigests(Frozen):
+    """Digests of the files that a suite names, so that a card binds content and not a path."""
+
+    dataset: str | None = None
+    """Digest of the benchmark's file; None where the suite names no file that could be read."""
+    rewordings: str | None = None
+
+
+class ProtocolCard(Frozen):
+    """Every setting that produced a score."""
+
+    task_set: dict[str, Any]
+    split: dict[str, Any]
+    prompt_template: dict[str, Any]
+    decoding_policy: dict[str, Any]
+    metric: dict[str, Any]
+    evaluator_version: str
+    model_run_config: dict[str, Any]
+    contamination_policy: dict[str, Any]
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of the whole card."""
+        return json_digest(self.plain())
+
+    @property
+    def protocol_digest(self) -> str:
+        """Digest of the card without its subject (model and run): equal digests make two results comparable."""
+        return json_digest({key: value for key, value in self.plain().items() if key != "model_run_config"})
+
+
+def protocol_card(suite: Suite, contents: ContentDigests, *, evaluator_version: str) -> ProtocolCard:
+    """Lay out a suite as a protocol card.
+
+    Every field of the suite is on the card, so any changed field changes the fingerprint. Paths and governance
+    that take no part in the score stand under the run, so they leave `protocol_digest` alone.
+    """
+    plain = suite.plain()
+    dataset, perturbation, scoring = plain["dataset_config"], plain["perturbation_config"], plain["scoring_config"]
+    governance = plain["governance"]
+    source_path, rewordings_path = dataset.pop("path"), perturbation.pop("rewordings_path")
+    limits = {
+        key: governance.pop(key) for key in ("review_required_above_cs", "block_deployment_above_contaminated_pct")
+    }
+    split = {
+        key: dataset.pop(key) for key in ("dataset_variant", "split", "selection", "sample_size", "sampling_seed")
+    }
+    return ProtocolCard(
+        task_set={**dataset, "content_digest": contents.dataset},
+        split=split,
+        prompt_template=plain["prompt_config"],
+        decoding_policy=plain["decoding_config"],
+        metric=plain["metric_config"],
+        evaluator_version=evaluator_version,
+        model_run_config={
+            "model": plain["model_config"],
+            "run": {
+                "audit_suite_id": suite.audit_suite_id,
+                "schema": suite.schema_uri,
+                "dataset_path": source_path,
+                "rewordings_path": rewordings_path,
+                "governance": governance,
+            },
+        },
+        contamination_policy={
+            "perturbation": {**perturbation, "rewordings_digest": contents.rewordings},
+            "scoring": scoring,
+            "limits": limits,
+        },
+    )

@@ -1,0 +1,55 @@
+"""The decision, and the event in which it leaves (protos/proctor/v1/decision.proto in canonical JSON)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import AliasGenerator, ConfigDict
+from pydantic.alias_generators import to_camel
+
+from proctor.domain.base import Frozen
+
+
+class DecisionOutcome(StrEnum):
+    """What the gate does with a suite."""
+
+    APPROVE = "approve"
+    REVIEW = "review"
+    BLOCK = "block"
+
+
+class Reason(Frozen):
+    """One reason of a decision: a code for machines, a sentence for people."""
+
+    code: str
+    text: str
+
+
+class Decision(Frozen):
+    """The gate's decision on one suite, with its reasons, the deciding one first."""
+
+    outcome: DecisionOutcome
+    reasons: tuple[Reason, ...]
+
+
+class DecisionEvent(Frozen):
+    """What leaves on the topic exchange `proctor.events`. `plain()` is protobuf's canonical JSON form."""
+
+    model_config = ConfigDict(alias_generator=AliasGenerator(serialization_alias=to_camel, validation_alias=to_camel))
+
+    audit_id: str
+    audit_suite_id: str
+    model_id: str
+    model_digest: str
+    outcome: DecisionOutcome
+    reasons: tuple[Reason, ...]
+    fingerprint: str
+    protocol_digest: str
+    report_digest: str
+    report_path: str
+    n_items: int
+
+    @property
+    def routing_key(self) -> str:
+        """Topic under which the event is published: `decision.<outcome>`."""
+        return f"decision.{self.outcome}"

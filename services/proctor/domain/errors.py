@@ -1,0 +1,51 @@
+"""Every error that Proctor raises on purpose, under one root.
+
+A message says what was wrong (with the offending value), where, and what to do. The command line prints it
+without a traceback and leaves with `exit_code`.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Exit codes of the `proctor` command."""
+
+    APPROVED_OR_DONE = 0
+    FAILURE = 1
+    BAD_INPUT = 2
+    REVIEW = 3
+    BLOCKED = 4
+
+
+class ProctorError(Exception):
+    """Root of every deliberate error."""
+
+    exit_code: ExitCode = ExitCode.FAILURE
+
+
+class BadInputError(ProctorError):
+    """A suite, data file or argument that a person has to mend."""
+
+    exit_code = ExitCode.BAD_INPUT
+
+
+class EndpointError(ProctorError):
+    """A model endpoint that cannot be used: unreachable, refusing, or serving another model than the suite pins."""
+
+
+class StackError(ProctorError):
+    """A local service that did not start, or died."""
+
+
+class StoreError(ProctorError):
+    """An artifact, record or ledger entry that is missing or damaged."""
+
+
+class EncoderError(ProctorError):
+    """A sentence encoder that is missing, of another dimension, or not the file that was pinned."""
+
+
+class RegistryError(ProctorError):
+    """The model registry refused a write, or read back something else than was written."""

@@ -1,0 +1,79 @@
+"""Items (benchmark problems) and the variants that reword them."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from pydantic import Field, model_validator
+
+from proctor.domain.base import Frozen
+from proctor.domain.canonical import json_digest, short_id
+
+#: Options are asked for by letter, so there can be no more than the alphabet has.
+MAX_CHOICES = 26
+
+
+class Item(Frozen):
+    """One benchmark problem.
+
+    `target` is the right answer's text; for a multiple-choice item it is one of `choices`, so that shuffling
+    the options cannot make it wrong.
+    """
+
+    item_id: str = Field(min_length=1, max_length=256)
+    question: str = Field(min_length=1)
+    choices: tuple[str, ...] = Field(default=(), max_length=MAX_CHOICES)
+    target: str
+    dimension: str = ""
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _target_is_one_choice(self) -> Self:
+        if self.choices and self.choices.count(self.target) != 1:
+            raise ValueError(
+                f"item {self.item_id!r}: the target {self.target!r} must be exactly one of the "
+                f"{len(self.choices)} choices"
+            )
+        return self
+
+    @property
+    def content_hash(self) -> str:
+        """Digest of what is asked and what is right; two items with equal hashes are the same problem."""
+        return json_digest({"question": self.question, "choices": self.choices, "target": self.target})
+
+
+class Measurements(Frozen):
+    """What the admission gate measured between an item's question and a rewording of it."""
+
+    semantic_distance: float
+    """Cosine distance of the encoder's embeddings of the two questions, without their options; 0 to 2."""
+    token_overlap: float
+    """Jaccard overlap of the questions' word bigrams, and of their option order where they have options; 0 to 1."""
+    edit_distance: float
+    """Levenshtein distance over word tokens, divided by the longer length; 0 to 1."""
+
+
+class Variant(Frozen):
+    """An admitted rewording of an item, with the measurements that admitted it."""
+
+    item_id: str
+    item_hash: str
+    strategy: str
+    level: int = 1
+    question: str
+    choices: tuple[str, ...] = ()
+    measurements: Measurements
+    provenance: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def variant_id(self) -> str:
+        """Identifier over the content alone: the same rewording of the same item is the same variant."""
+        return short_id({"item": self.item_hash, "question": self.question, "choices": self.choices})
+
+
+class Rejection(Frozen):
+    """A rewording that the admission gate turned away, and why."""
+
+    item_id: str
+    reason: str
+    detail: str = ""

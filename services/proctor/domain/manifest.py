@@ -1,0 +1,62 @@
+"""Documents that travel by digest through the artifact store between services."""
+
+from __future__ import annotations
+
+from proctor.domain.base import Frozen
+from proctor.domain.card import ProtocolCard
+from proctor.domain.item import Item, Rejection, Variant
+from proctor.domain.suite import Suite
+from proctor.domain.trial import Completion
+
+
+class ItemSet(Frozen):
+    """The selected items of an audit, in the order in which they were drawn."""
+
+    items: tuple[Item, ...]
+
+
+class VariantSet(Frozen):
+    """What the perturbation service made of an item set."""
+
+    variants: tuple[Variant, ...]
+    rejections: tuple[Rejection, ...]
+    encoder: str
+    """Name and weights' digest of the encoder that measured the distances."""
+    from_library: int = 0
+    """Variants that were taken from the library without new work."""
+
+
+class CompletionSet(Frozen):
+    """What a shard's trials came back as, one completion a trial, in the shard's order."""
+
+    completions: tuple[Completion, ...]
+
+
+class DeadShard(Frozen):
+    """A shard that failed for good: its trials are error rows."""
+
+    shard: str
+    cause: str
+
+
+class AnsweredShard(Frozen):
+    """A shard and its completions, by digest."""
+
+    shard: str
+    completions: str
+
+
+class AuditManifest(Frozen):
+    """Everything the scorer needs, by reference."""
+
+    audit_id: str
+    suite: Suite
+    card: ProtocolCard
+    model_digest: str
+    model_digest_verified: bool
+    """Whether the endpoint itself reported the digest of the weights that it serves."""
+    server: str
+    items: str
+    variants: str
+    answered: tuple[AnsweredShard, ...]
+    dead: tuple[DeadShard, ...]

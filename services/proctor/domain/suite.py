@@ -1,0 +1,242 @@
+"""The suite: one pinned audit configuration, in the article's JSON.
+
+Sections and names are the article's; optional fields carry what a protocol needs beside them. Every default is
+part of the suite once loaded, so it is printed and fingerprinted like a value that was written down.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from proctor.domain.base import Frozen
+from proctor.domain.canonical import DIGEST_OR_PREFIX
+from proctor.domain.trial import Decoding
+
+_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+_ENDPOINT_URL = re.compile(r"(grpc|grpcs|http|https)://[^\s/@]+(/\S*)?", re.ASCII)
+_ENDPOINT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
+
+
+def _content_hash(value: str) -> str:
+    if not DIGEST_OR_PREFIX.fullmatch(value):
+        raise PydanticCustomError(
+            "mutable_version",
+            "must be a content hash, 'sha256:' and 12 to 64 lower-case hex digits",
+            {"mend": "pin the weights by content, e.g. sha256 of model.safetensors; a tag or alias can move"},
+        )
+    return value
+
+
+def _endpoint(value: str) -> str:
+    if "://" in value:
+        if not _ENDPOINT_URL.fullmatch(value):
+            raise PydanticCustomError(
+                "endpoint_url",
+                "must be a grpc, grpcs, http or https URL without user name or password",
+                {"mend": "e.g. grpc://triton:8001 or https://host/v1; keys go in the environment"},
+            )
+    elif not _ENDPOINT_ID.fullmatch(value):
+        raise PydanticCustomError(
+            "endpoint_id",
+            "must be a URL or an endpoint id",
+            {"mend": "an id is letters, digits, '.', '_' and '-', e.g. local-triton"},
+        )
+    return value
+
+
+
+ContentHash = Annotated[str, AfterValidator(_content_hash)]
+Endpoint = Annotated[str, AfterValidator(_endpoint)]
+Fraction = Annotated[float, Field(gt=0.0, lt=1.0)]
+#: The largest integer that canonical JSON (RFC 8785) can hold.
+Seed = Annotated[int, Field(ge=0, le=2**53 - 1)]
+Percent = Annotated[float, Field(ge=0.0, le=100.0)]
+Backend = Literal["triton", "openai", "in_process"]
+Channel = Literal["perturbation", "noise", "exposure", "fresh", "protocol"]
+
+
+class ModelSection(Frozen):
+    """The model version under audit."""
+
+    model_id: str = Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")
+    model_version: ContentHash
+    """Content hash of the weights; a prefix of 12 or more digits is resolved when the audit starts."""
+    endpoint: Endpoint
+    """A URL, or the id of an endpoint that the operator has named."""
+    backend: Backend | None = None
+    """How the endpoint is spoken to; by default told from its URL: grpc is Triton, http is OpenAI-compatible."""
+    served_name: str | None = Field(default=None, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:-]*$")
+    """The name under which the endpoint serves the model; by default the last part of `model_id`."""
+
+    @property
+    def name_on_endpoint(self) -> str:
+        """The name to ask the endpoint for."""
+        return self.served_name or self.model_id.rsplit("/", 1)[-1]
+
+
+class DatasetSection(Frozen):
+    """The benchmark, and which of its items are asked."""
+
+    benchmark_name: str = Field(min_length=1, max_length=128, pattern=_NAME)
+    dataset_variant: str = Field(default="main", max_length=128)
+    dataset_version: str = Field(default="1", max_length=64)
+    sample_size: int = Field(default=500, ge=1, le=1_000_000)
+    sampling_seed: Seed = 42
+    selection: Literal["seeded", "first"] = "seeded"
+    """`seeded` draws the sample at random from the seed; `first` takes the first items in file order."""
+    path: str | None = Field(default=None, min_length=1, max_length=4096)
+    """A local JSONL, CSV or Parquet file, relative to the suite's file; absent for benchmarks that Proctor ships."""
+    hub_id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)?$")
+    """A Hugging Face dataset id, instead of `path`."""
+    hub_revision: str | None = Field(default=None, pattern=r"^[0-9a-f]{40}$")
+    """The commit of the dataset; required with `hub_id`, because a branch can move."""
+    split: str = Field(default="test", max_length=64)
+    id_field: str | None = None
+    question_field: str = "question"
+    choices_field: str = "choices"
+    target_field: str = "answer"
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if self.path is not None and self.hub_id is not None:
+            raise PydanticCustomError(
+                "two_sources", "has both path and hub_id", {"mend": "keep the one the items are to be read from"}
+            )
+        if self.hub_id is not None and self.hub_revision is None:
+            raise PydanticCustomError(
+                "unpinned_dataset", "has hub_id without hub_revision",
+                {"mend": "add hub_revision, the dataset's 40-digit commit; a branch name can move"},
+            )
+        return self
+
+
+class PerturbationSection(Frozen):
+    """How items are reworded, and which rewordings are admitted."""
+
+    num_variants_per_item: int = Field(default=3, ge=1, le=100)
+    min_semantic_distance: float = Field(default=0.15, ge=0.0, le=2.0)
+    max_semantic_distance: float = Field(default=0.45, ge=0.0, le=2.0)
+    perturbation_strategy: str = Field(default="paraphrase_llm", pattern=r"^[a-z][a-z_]*(\+[a-z][a-z_]*)*$")
+    """One strategy, or several joined with '+' that are applied in that order."""
+    paraphrase_model: str | None = Field(default=None, max_length=200)
+    rewordings_path: str | None = Field(default=None, min_length=1, max_length=4096)
+    """JSONL of ready rewordings for the strategy `imported`, relative to the suite's file."""
+    seed: Seed = 0
+    max_token_overlap: float = Field(default=0.9, ge=0.0, le=1.0)
+    """A variant that shares more of the item's word bigrams than this is too easily recalled."""
+    min_yield: float = Field(default=0.5, ge=0.0, le=1.0)
+    """The share of items that must get a variant; below it the audit stops and says why."""
+
+    @model_validator(mode="after")
+    def _window_is_not_inverted(self) -> Self:
+        if self.min_semantic_distance >= self.max_semantic_distance:
+            raise PydanticCustomError(
+                "inverted_window",
+                "min_semantic_distance {low} is not below max_semantic_distance {high}",
+                {
+                    "low": self.min_semantic_distance,
+                    "high": self.max_semantic_distance,
+                    "mend": "swap them; the article's window is 0.15 to 0.45",
+                },
+            )
+        if "imported" in self.perturbation_strategy.split("+") and self.rewordings_path is None:
+            raise PydanticCustomError(
+                "no_rewordings", "has strategy 'imported' without rewordings_path",
+                {"mend": "name the JSONL file of rewordings in rewordings_path"},
+            )
+        return self
+
+
+class ScoringSection(Frozen):
+    """Thresholds of the perturbation channel. Contamination Score and alpha are fractions, shares are percent."""
+
+    contamination_threshold: Fraction = 0.10
+    significance_alpha: float = Field(default=0.05, gt=0.0, le=0.5)
+    max_allowed_contaminated_items_pct: Percent = 5.0
+    method: Literal["stratified", "per_item_t_test"] = "stratified"
+    """`per_item_t_test` is the article's rule, for comparison only: it flags clean items."""
+    confidence_level: float = Field(default=0.95, ge=0.5, lt=1.0)
+    guess_chance: float | None = Field(default=None, ge=0.0, lt=1.0)
+    """Chance that a guess is right; by default 1/options for multiple choice, unknown otherwise."""
+    required_channels: tuple[Channel, ...] = ("perturbation", "protocol")
+
+
+class GovernanceSection(Frozen):
+    """Who owns the audit and what its outcome does."""
+
+    audit_owner: str = Field(default="unassigned", min_length=1, max_length=200)
+    review_required_above_cs: Fraction = 0.25
+    block_deployment_above_contaminated_pct: Percent = 5.0
+    result_retention_days: int = Field(default=365, ge=1, le=36_500)
+    notify_on_failure: tuple[str, ...] = Field(default=(), max_length=100)
+
+
+class FewShotExample(Frozen):
+    """A solved example that is shown before the question."""
+
+    question: str
+    choices: tuple[str, ...] = ()
+    answer: str
+
+
+class PromptSection(Frozen):
+    """How an item becomes a prompt."""
+
+    template: str | None = Field(default=None, max_length=20_000)
+    """Text with {question} and, for multiple choice, {options}; by default one for each kind of item."""
+    chat_template: Literal["none", "user"] = "none"
+    """`none` sends the prompt as a completion, `user` as one user message through the chat endpoint."""
+    few_shot: tuple[FewShotExample, ...] = Field(default=(), max_length=64)
+
+    @model_validator(mode="after")
+    def _template_asks_the_question(self) -> Self:
+        if self.template is not None and "{question}" not in self.template:
+            raise PydanticCustomError(
+                "template_without_question", "does not contain {question}",
+                {"mend": "put {question} where the item's question goes"},
+            )
+        return self
+
+
+class MetricSection(Frozen):
+    """How an answer is read and graded."""
+
+    name: Literal["accuracy"] = "accuracy"
+    extractor: Literal["auto", "choice_letter", "numeric", "exact"] = "auto"
+    """`auto` is choice_letter for multiple choice, numeric where every target is a number, else exact."""
+
+
+class Suite(Frozen):
+    """A pinned audit configuration. Loads the article's JSON unchanged."""
+
+    schema_uri: str | None = Field(default=None, alias="$schema")
+    audit_suite_id: str = Field(min_length=1, max_length=128, pattern=_NAME)
+    model: ModelSection = Field(alias="model_config")
+    dataset: DatasetSection = Field(alias="dataset_config")
+    perturbation: PerturbationSection = Field(default_factory=PerturbationSection, alias="perturbation_config")
+    scoring: ScoringSection = Field(default_factory=ScoringSection, alias="scoring_config")
+    governance: GovernanceSection = Field(default_factory=GovernanceSection)
+    prompt: PromptSection = Field(default_factory=PromptSection, alias="prompt_config")
+    decoding: Decoding = Field(default_factory=Decoding, alias="decoding_config")
+    metric: MetricSection = Field(default_factory=MetricSection, alias="metric_config")
+
+    @model_validator(mode="after")
+    def _approval_and_block_do_not_overlap(self) -> Self:
+        allowed = self.scoring.max_allowed_contaminated_items_pct
+        blocked = self.governance.block_deployment_above_contaminated_pct
+        if blocked < allowed:
+            raise PydanticCustomError(
+                "overlapping_limits",
+                "governance.block_deployment_above_contaminated_pct {blocked} is below "
+                "scoring_config.max_allowed_contaminated_items_pct {allowed}",
+                {
+                    "blocked": blocked,
+                    "allowed": allowed,
+                    "mend": "a share that is allowed cannot block: raise the first or lower the second",
+                },
+            )
+        return self

@@ -1,0 +1,104 @@
+"""What Proctor publishes about suites: their JSON Schema, and an example that explains itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from proctor.domain.canonical import DIGEST_OR_PREFIX
+from proctor.domain.suite import Suite
+from proctor.domain.suite_fields import Place, all_places, fields_of, first_sentence
+
+#: A name, not an address: nothing is fetched, and no host has to exist.
+SCHEMA_ID = "urn:proctor:schema:suite:v1"
+_DRAFT = "https://json-schema.org/draft/2020-12/schema"
+_COMMENT = {"description": "A remark of any kind; ignored, and no part of the fingerprint."}
+_PLACEHOLDER_DIGEST = "sha256:" + "0" * 64
+
+
+def suite_schema() -> dict[str, Any]:
+    """JSON Schema (draft 2020-12) of the suite.
+
+    It accepts every suite that `parse_suite` accepts. The other way round it knows all but what compares one
+    number with another (the distance window, the two limits) and the form of an endpoint.
+    """
+    schema = Suite.model_json_schema(by_alias=True, mode="validation")
+    definitions: dict[str, Any] = schema["$defs"]
+    for place in all_places():
+        if place.section is not None:
+            _describe_section(definitions[place.section.__name__], place)
+    _describe_fields(schema, fields_of(Suite))
+    model_version = definitions["ModelSection"]["properties"]["model_version"]
+    model_version["pattern"] = f"^{DIGEST_OR_PREFIX.pattern}$"
+    definitions["DatasetSection"]["allOf"] = [
+        {
+            "if": {"properties": {"hub_id": {"type": "string"}}, "required": ["hub_id"]},
+            "then": {
+                "properties": {"hub_revision": {"type": "string"}, "path": {"type": "null"}},
+                "required": ["hub_revision"],
+            },
+        }
+    ]
+    description = first_sentence(Suite.__doc__ or "")
+    return {"$schema": _DRAFT, "$id": SCHEMA_ID, **schema, "title": "Proctor audit suite", "description": description}
+
+
+def _describe_section(definition: dict[str, Any], place: Place) -> None:
+    assert place.section is not None
+    definition["description"] = first_sentence(place.section.__doc__ or "")
+    _describe_fields(definition, fields_of(place.section, place.path))
+
+
+def _describe_fields(definition: dict[str, Any], places: dict[str, Place]) -> None:
+    for name, place in places.items():
+        definition["properties"][name]["description"] = place.meaning
+    definition["properties"] = {"$comment": _COMMENT, **definition["properties"]}
+
+
+def example_suite() -> dict[str, Any]:
+    """A suite to start from, with every default written out and every field explained under `$comment`."""
+    suite = Suite.model_validate(
+        {
+            "$schema": SCHEMA_ID,
+            "audit_suite_id": "my-benchmark-audit-v1",
+            "model_config": {
+                "model_id": "org/model-name",
+                "model_version": _PLACEHOLDER_DIGEST,
+                "endpoint": "http://127.0.0.1:8000/v1",
+            },
+            "dataset_config": {"benchmark_name": "my-benchmark", "path": "items.jsonl"},
+            "perturbation_config": {
+                "min_semantic_distance": 0.02,
+                "perturbation_strategy": "imported",
+                "rewordings_path": "rewordings.jsonl",
+            },
+        }
+    )
+    advice = {
+        "": [
+            "Keys named $comment are ignored. Keys that stand at their default may be left out.",
+            "Check this file with `proctor suite validate`, then run it with `proctor audit run`.",
+        ],
+        "model_config": ["Replace the zeros: `sha256sum model.safetensors` prints the digest of the weights."],
+        "perturbation_config": [
+            "Most faithful rewordings are closer than the article's 0.15 to 0.45, so this window starts at 0.02.",
+        ],
+    }
+    return _commented(suite.plain(), fields_of(Suite), advice)
+
+
+def _commented(plain: dict[str, Any], places: dict[str, Place], advice: dict[str, list[str]]) -> dict[str, Any]:
+    shown: dict[str, Any] = {}
+    remarks: list[str] = []
+    for name, place in places.items():
+        value = plain[name]
+        if place.section is None or isinstance(value, list):
+            remarks.append(f"{name}: {place.meaning}" + (" Not set here." if value is None else ""))
+            if value is not None:
+                shown[name] = value
+        else:
+            section = _commented(value, fields_of(place.section, place.path), advice)
+            introduction = [place.meaning, *advice.get(place.dotted, [])]
+            shown[name] = {**section, "$comment": introduction + section["$comment"]}
+    # A section's own advice is joined where the section is written; only the top level's is added here.
+    top = advice[""] if "audit_suite_id" in places else []
+    return {"$comment": top + remarks, **shown}

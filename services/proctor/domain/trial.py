@@ -1,0 +1,102 @@
+"""Trials, the shards that carry them, and what comes back: completions and grades."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from proctor.domain.base import Frozen
+from proctor.domain.canonical import short_id
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+FinishReason = Literal["stop", "length", "error", "unknown"]
+
+
+class Arm(StrEnum):
+    """The condition under which an item is asked."""
+
+    CANONICAL = "canonical"
+    PERTURBED = "perturbed"
+
+
+class Trial(Frozen):
+    """One prompt to one model."""
+
+    stage: str = "answer"
+    arm: Arm
+    item_id: str
+    variant_id: str | None = None
+    router_index: int = 0
+    replicate: int = 0
+    prompt: str
+    choices: tuple[str, ...] = ()
+    """The options in the order in which this prompt shows them."""
+
+    @property
+    def trial_id(self) -> str:
+        """Identifier within its audit, over the key of design.md (stage, arm, item, variant, router, replicate)."""
+        return short_id([self.stage, self.arm, self.item_id, self.variant_id, self.router_index, self.replicate])
+
+
+class Decoding(Frozen):
+    """How answers are drawn from the model."""
+
+    temperature: float = Field(default=0.0, ge=0.0, le=2.0)
+    """0 is greedy decoding."""
+    top_p: float = Field(default=1.0, gt=0.0, le=1.0)
+    max_tokens: int = Field(default=512, ge=1, le=131_072)
+    """Ceiling of generated tokens; an answer that reaches it is counted as truncated."""
+    seed: int | None = Field(default=None, ge=0, le=2**53 - 1)
+    stop: tuple[str, ...] = Field(default=(), max_length=16)
+
+
+class Shard(Frozen):
+    """Trials of one arm and stage that travel as one message (by reference)."""
+
+    shard_id: str
+    stage: str
+    arm: Arm
+    trials: tuple[Trial, ...] = Field(min_length=1, max_length=256)
+
+
+class Completion(Frozen):
+    """What the model returned for a trial. `error` is set when nothing came back; that is not a wrong answer."""
+
+    trial_id: str
+    text: str = ""
+    finish_reason: FinishReason = "unknown"
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    model_digest: str | None = None
+    endpoint: str = ""
+    latency_ms: float = 0.0
+    error: str | None = None
+    retryable: bool = False
+    """With `error`: whether asking again may help (an unreachable endpoint, a deadline), or not (a refused prompt)."""
+
+    @field_validator("text", "error")
+    @classmethod
+    def _can_be_stored(cls, value: str | None) -> str | None:
+        # A JSON answer may hold half of a surrogate pair, which is no text and cannot be encoded.
+        return None if value is None else _LONE_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)
+
+
+class Outcome(StrEnum):
+    """What a grader says of one completion."""
+
+    CORRECT = "correct"
+    INCORRECT = "incorrect"
+    INVALID = "invalid"
+
+
+class Grade(Frozen):
+    """A graded completion, with the extracted answer and the extractor's name."""
+
+    trial_id: str
+    outcome: Outcome
+    extracted: str | None = None
+    extractor: str

@@ -1,0 +1,1 @@
+"""Readers of datasets and of ready rewordings."""

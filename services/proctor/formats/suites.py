@@ -1,0 +1,77 @@
+"""Suites as files: loading one, and the digests of the files that it names."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from proctor.domain.canonical import json_digest
+from proctor.domain.card import ContentDigests
+from proctor.domain.errors import BadInputError
+from proctor.domain.problems import SuiteProblems, visible
+from proctor.domain.strict_json import MAX_BYTES
+from proctor.domain.suite import Suite
+from proctor.domain.suite_problems import parse_suite
+
+#: The benchmark that comes with Proctor: items and wordings, in the bundle's folder of the same name.
+PACKAGED_BENCHMARK = "proctor-facts"
+
+
+def read_suite_file(path: Path) -> bytes:
+    """The bytes of a suite's file, one more than is allowed at most.
+
+    Raises:
+        BadInputError: when the file cannot be read.
+    """
+    try:
+        with path.open("rb") as stream:
+            return stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise BadInputError(f"suite {visible(str(path))} cannot be read: {error.strerror}; check the path") from None
+
+
+def load_suite(path: Path) -> Suite:
+    """Load a suite from a file.
+
+    Raises:
+        BadInputError: when the file cannot be read.
+        SuiteProblems: with every problem of the suite, each under the file's name.
+    """
+    data = read_suite_file(path)
+    try:
+        return parse_suite(data)
+    except SuiteProblems as problems:
+        raise problems.of(str(path)) from None
+
+
+def content_digests(suite: Suite, base: Path, bundle: Path) -> ContentDigests:
+    """Digests of the files that a suite names; None where it names none, or one that cannot be read.
+
+    Paths are relative to `base`, the folder of the suite's file. A dataset from the Hub is pinned by its revision,
+    which stands on the card, and has no digest here. The packaged benchmark's digest covers its items and its
+    wordings.
+    """
+    dataset, rewordings = suite.dataset, suite.perturbation.rewordings_path
+    return ContentDigests(
+        dataset=_dataset_digest(dataset.path, dataset.hub_id, dataset.benchmark_name, base, bundle),
+        rewordings=file_digest(base / rewordings) if rewordings is not None else None,
+    )
+
+
+def _dataset_digest(path: str | None, hub_id: str | None, benchmark: str, base: Path, bundle: Path) -> str | None:
+    if path is not None:
+        return file_digest(base / path)
+    if hub_id is not None or benchmark != PACKAGED_BENCHMARK:
+        return None
+    folder = bundle / PACKAGED_BENCHMARK
+    parts = {name: file_digest(folder / name) for name in ("items.jsonl", "wordings.json")}
+    return json_digest(parts) if all(parts.values()) else None
+
+
+def file_digest(path: Path) -> str | None:
+    """`sha256:` and 64 hex digits of a file's bytes; None when it cannot be read."""
+    try:
+        with path.open("rb") as stream:
+            return f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()}"
+    except OSError:
+        return None

@@ -1,0 +1,133 @@
+"""Suites that tests build on: a small one with every section, and another value for every field."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any, NamedTuple
+
+import pytest
+from tests.support import missing, shared_data
+
+from proctor.domain.suite_fields import all_places
+
+SMALL: dict[str, Any] = {
+    "audit_suite_id": "small",
+    "model_config": {"model_id": "org/model", "model_version": "sha256:a1b2c3d4e5f6", "endpoint": "local-triton"},
+    "dataset_config": {"benchmark_name": "gsm8k", "sample_size": 50},
+    "perturbation_config": {"num_variants_per_item": 3, "min_semantic_distance": 0.1, "max_semantic_distance": 0.4},
+    "scoring_config": {"significance_alpha": 0.05, "required_channels": ["perturbation"]},
+    "governance": {"audit_owner": "team"},
+    "prompt_config": {"few_shot": []},
+    "decoding_config": {"temperature": 0.0, "stop": []},
+    "metric_config": {"extractor": "auto"},
+}
+
+
+class Change(NamedTuple):
+    """One changed field. `around` stands in both suites, so that the change is the only difference."""
+
+    field: str
+    value: Any
+    around: dict[str, Any]
+    is_subject: bool
+    """Whether the field belongs to the model and run, and leaves the protocol as it is."""
+
+
+def _change(field: str, value: Any, *, subject: bool = False, **around: Any) -> Any:
+    around = {name.replace("__", "."): setting for name, setting in around.items()}
+    return pytest.param(Change(field, value, around, subject), id=field)
+
+
+_REVISION = "740312add88f781978c0658806c59bc2815b9866"
+_FEW_SHOT = {"question": "1 + 1 = ?", "choices": ["1", "2"], "answer": "2"}
+
+CHANGES = [
+    _change("$schema", "https://schemas.example/audit-suite/v1.0", subject=True),
+    _change("audit_suite_id", "other", subject=True),
+    _change("model_config.model_id", "org/other", subject=True),
+    _change("model_config.model_version", "sha256:a1b2c3d4e5f7", subject=True),
+    _change("model_config.endpoint", "https://host/v1", subject=True),
+    _change("model_config.backend", "openai", subject=True),
+    _change("model_config.served_name", "other", subject=True),
+    _change("dataset_config.benchmark_name", "mmlu"),
+    _change("dataset_config.dataset_variant", "socratic"),
+    _change("dataset_config.dataset_version", "1.1.0"),
+    _change("dataset_config.sample_size", 51),
+    _change("dataset_config.sampling_seed", 43),
+    _change("dataset_config.selection", "first"),
+    _change("dataset_config.path", "test.jsonl", subject=True),
+    _change("dataset_config.hub_id", "openai/gsm8k", dataset_config__hub_revision=_REVISION),
+    _change(
+        "dataset_config.hub_revision", "0" * 40, dataset_config__hub_revision=_REVISION, dataset_config__hub_id="a/b"
+    ),
+    _change("dataset_config.split", "train"),
+    _change("dataset_config.id_field", "id"),
+    _change("dataset_config.question_field", "prompt"),
+    _change("dataset_config.choices_field", "options"),
+    _change("dataset_config.target_field", "target"),
+    _change("perturbation_config.num_variants_per_item", 4),
+    _change("perturbation_config.min_semantic_distance", 0.11),
+    _change("perturbation_config.max_semantic_distance", 0.41),
+    _change("perturbation_config.perturbation_strategy", "wordings+option_shuffle"),
+    _change("perturbation_config.paraphrase_model", "org/paraphraser"),
+    _change("perturbation_config.rewordings_path", "rewordings.jsonl", subject=True),
+    _change("perturbation_config.seed", 1),
+    _change("perturbation_config.max_token_overlap", 0.8),
+    _change("perturbation_config.min_yield", 0.6),
+    _change("scoring_config.contamination_threshold", 0.11),
+    _change("scoring_config.significance_alpha", 0.01),
+    _change("scoring_config.max_allowed_contaminated_items_pct", 4.0),
+    _change("scoring_config.method", "per_item_t_test"),
+    _change("scoring_config.confidence_level", 0.9),
+    _change("scoring_config.guess_chance", 0.1),
+    _change("scoring_config.required_channels", ["perturbation", "protocol", "noise"]),
+    _change("governance.audit_owner", "other", subject=True),
+    _change("governance.review_required_above_cs", 0.3),
+    _change("governance.block_deployment_above_contaminated_pct", 6.0),
+    _change("governance.result_retention_days", 30, subject=True),
+    _change("governance.notify_on_failure", ["a@example.org"], subject=True),
+    _change("prompt_config.template", "Q: {question}\nA:"),
+    _change("prompt_config.chat_template", "user"),
+    _change("prompt_config.few_shot", [_FEW_SHOT]),
+    _change("prompt_config.few_shot.question", [{**_FEW_SHOT, "question": "?"}], prompt_config__few_shot=[_FEW_SHOT]),
+    _change("prompt_config.few_shot.choices", [{**_FEW_SHOT, "choices": []}], prompt_config__few_shot=[_FEW_SHOT]),
+    _change("prompt_config.few_shot.answer", [{**_FEW_SHOT, "answer": "3"}], prompt_config__few_shot=[_FEW_SHOT]),
+    _change("decoding_config.temperature", 0.7),
+    _change("decoding_config.top_p", 0.9),
+    _change("decoding_config.max_tokens", 8),
+    _change("decoding_config.seed", 7),
+    _change("decoding_config.stop", ["\n"]),
+    _change("metric_config.extractor", "numeric"),
+]
+#: `metric_config.name` has one value only, so that there is no other to change it to.
+UNCHANGEABLE = {"metric_config.name"}
+
+
+def leaf_fields() -> set[str]:
+    """Every field that holds a value, by dotted path."""
+    return {place.dotted for place in all_places() if place.section is None or place.dotted == "prompt_config.few_shot"}
+
+
+def with_changes(changes: dict[str, Any], base: dict[str, Any] = SMALL) -> dict[str, Any]:
+    """A suite's data with some fields set; a path ends at its section's field, so list members are set whole."""
+    data = copy.deepcopy(base)
+    for path, value in changes.items():
+        section, _, rest = path.partition(".")
+        key = rest.partition(".")[0]
+        if key and isinstance(data.setdefault(section, {}), dict):
+            data[section][key] = value
+        elif not key:
+            data[section] = value
+    return data
+
+
+def article_suite() -> str:
+    """The suite of the article that the project comes from, exactly as it is printed there."""
+    article = shared_data().parent / "seeds" / "contamination-audit-article.txt"
+    if not article.is_file():
+        missing(f"no article at {article}")
+    text = article.read_text("utf-8")
+    start = text.index('{\n  "$schema"')
+    _, length = json.JSONDecoder().raw_decode(text[start:])
+    return text[start : start + length]

@@ -1,0 +1,266 @@
+"""Suites that are right: loading, the card and its two digests, the published schema, the example, the command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from tests.suites.examples import CHANGES, SMALL, UNCHANGEABLE, Change, article_suite, leaf_fields, with_changes
+from tests.unit.test_suite_problems import JSON_VALUES, PATHS
+
+from proctor.cli.suite import suite as command
+from proctor.domain.canonical import bytes_digest, canonical_json
+from proctor.domain.card import ContentDigests, ProtocolCard, protocol_card
+from proctor.domain.errors import BadInputError
+from proctor.domain.suite import Suite
+from proctor.domain.suite_fields import all_places
+from proctor.domain.suite_problems import SuiteProblems, parse_suite
+from proctor.domain.suite_schema import example_suite, suite_schema
+from proctor.formats.suites import content_digests, load_suite
+
+SCHEMA = Draft202012Validator(suite_schema())
+
+
+def parsed(data: dict[str, Any]) -> Suite:
+    return parse_suite(json.dumps(data))
+
+
+def card_of(data: dict[str, Any], contents: ContentDigests | None = None) -> ProtocolCard:
+    return protocol_card(parsed(data), contents or ContentDigests(), evaluator_version="proctor test")
+
+
+def shuffled(value: Any, draw: Callable[[st.SearchStrategy[Any]], Any]) -> Any:
+    if isinstance(value, dict):
+        return {key: shuffled(value[key], draw) for key in draw(st.permutations(sorted(value)))}
+    return value
+
+
+def test_the_article_s_suite_loads_exactly_as_printed() -> None:
+    text = article_suite()
+    plain = parse_suite(text).plain()
+    for section, printed in json.loads(text).items():
+        if isinstance(printed, dict):
+            assert {key: plain[section][key] for key in printed} == printed
+        else:
+            assert plain[section] == printed
+
+
+def test_the_article_s_suite_validates_on_the_command_line(tmp_path: Path) -> None:
+    file = tmp_path / "suite.json"
+    file.write_text(article_suite())
+    result = CliRunner().invoke(command, ["validate", str(file)])
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.startswith(f"{file}: valid (gsm8k-contamination-audit-v3)\n")
+    assert '  scoring_config.method = "stratified"\n' in result.stdout
+    assert "sampling_seed" not in result.stdout
+
+
+def test_a_validated_suite_s_defaults_are_all_fields_that_the_file_leaves_out(tmp_path: Path) -> None:
+    file = tmp_path / "suite.json"
+    file.write_text(json.dumps(SMALL))
+    result = CliRunner().invoke(command, ["validate", str(file), "--format", "json"])
+    document = json.loads(result.stdout)
+    assert document["valid"] is True
+    written = {
+        f"{name}.{key}" if key else name
+        for name, value in SMALL.items()
+        for key in (value if isinstance(value, dict) else ("",))
+    }
+    nested = {"prompt_config.few_shot.question", "prompt_config.few_shot.choices", "prompt_config.few_shot.answer"}
+    assert set(document["defaults"]) == leaf_fields() - written - nested
+    assert parsed(document["suite"]) == load_suite(file)
+
+
+@given(st.data())
+def test_the_order_of_keys_never_changes_the_fingerprint(data: st.DataObject) -> None:
+    changes = data.draw(st.lists(st.sampled_from([parameter.values[0] for parameter in CHANGES]), max_size=3))
+    suite = SMALL
+    for change in changes:
+        suite = with_changes({**change.around, change.field: change.value}, suite)
+    try:
+        card = card_of(suite)
+    except SuiteProblems:
+        return  # two of the changes exclude each other
+    assert card_of(shuffled(suite, data.draw)).fingerprint == card.fingerprint
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_changed_field_changes_the_fingerprint_and_only_the_subject_leaves_the_protocol(change: Change) -> None:
+    before = card_of(with_changes(change.around))
+    after = card_of(with_changes({**change.around, change.field: change.value}))
+    assert before.fingerprint != after.fingerprint
+    assert (before.protocol_digest == after.protocol_digest) is change.is_subject
+
+
+def test_every_field_of_the_suite_is_among_the_changes() -> None:
+    assert {parameter.values[0].field for parameter in CHANGES} | UNCHANGEABLE == leaf_fields()
+
+
+def test_the_content_of_the_files_and_the_evaluator_are_part_of_the_protocol() -> None:
+    cards = [
+        card_of(SMALL),
+        card_of(SMALL, ContentDigests(dataset="sha256:" + "1" * 64)),
+        card_of(SMALL, ContentDigests(rewordings="sha256:" + "1" * 64)),
+        protocol_card(parsed(SMALL), ContentDigests(), evaluator_version="proctor next"),
+    ]
+    assert len({card.protocol_digest for card in cards}) == len(cards)
+
+
+def test_a_default_that_is_written_out_changes_nothing() -> None:
+    assert card_of(parsed(SMALL).plain()).fingerprint == card_of(SMALL).fingerprint
+
+
+def test_a_card_survives_its_json() -> None:
+    card = card_of(SMALL)
+    again = ProtocolCard.model_validate_json(canonical_json(card.plain()))
+    assert (again, again.fingerprint) == (card, card.fingerprint)
+
+
+def test_comments_are_ignored_at_every_level() -> None:
+    commented = {
+        "$comment": "top",
+        **SMALL,
+        "governance": {**SMALL["governance"], "$comment": ["a", {"b": 1}]},
+        "prompt_config": {"few_shot": [{"$comment": 1, "question": "q", "answer": "a"}]},
+    }
+    bare = with_changes({"prompt_config.few_shot": [{"question": "q", "answer": "a"}]})
+    assert card_of(commented).fingerprint == card_of(bare).fingerprint
+
+
+def test_minus_zero_is_zero() -> None:
+    minus = with_changes({"decoding_config.temperature": -0.0})
+    assert card_of(minus).fingerprint == card_of(SMALL).fingerprint
+
+
+def test_the_example_is_valid_and_explains_every_field() -> None:
+    example = example_suite()
+    parsed(example)
+    SCHEMA.validate(example)
+    for place in all_places():
+        if place.section is None and len(place.path) == 2:
+            assert any(line.startswith(f"{place.path[1]}: ") for line in example[place.path[0]]["$comment"])
+
+
+def test_every_field_has_a_meaning() -> None:
+    assert [place.dotted for place in all_places() if not place.meaning] == []
+
+
+def test_the_schema_is_a_valid_schema_and_names_itself() -> None:
+    schema = suite_schema()
+    Draft202012Validator.check_schema(schema)
+    assert schema["$id"]
+    assert schema["title"]
+    assert all(definition["description"] for definition in schema["$defs"].values())
+
+
+def test_the_schema_accepts_the_article_s_suite() -> None:
+    SCHEMA.validate(json.loads(article_suite()))
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_the_schema_accepts_what_the_loader_accepts(change: Change) -> None:
+    data = with_changes({**change.around, change.field: change.value})
+    parsed(data)
+    SCHEMA.validate(data)
+
+
+@given(st.dictionaries(st.sampled_from(PATHS), JSON_VALUES, min_size=1, max_size=2))
+def test_the_schema_refuses_nothing_that_the_loader_accepts(changes: dict[str, Any]) -> None:
+    data = with_changes(changes)
+    try:
+        parsed(data)
+    except SuiteProblems:
+        return
+    SCHEMA.validate(data)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"model_config.model_version": "latest"},
+        {"scoring_config.significance_alpha": 5},
+        {"dataset_config.sample_size": "500"},
+        {"dataset_config.hub_id": "a/b"},
+        {"dataset_config.sampel_size": 1},
+        {"metric_config.name": "f1"},
+    ],
+    ids=str,
+)
+def test_the_schema_refuses_what_the_loader_refuses_in_a_single_field(changes: dict[str, Any]) -> None:
+    assert list(SCHEMA.iter_errors(with_changes(changes)))
+
+
+def test_the_fingerprint_stands_alone_on_the_first_line(tmp_path: Path) -> None:
+    file = tmp_path / "suite.json"
+    file.write_text(json.dumps(with_changes({"dataset_config.path": "items.jsonl"})))
+    (tmp_path / "items.jsonl").write_bytes(b"{}\n")
+    table = CliRunner().invoke(command, ["fingerprint", str(file)])
+    document = json.loads(CliRunner().invoke(command, ["fingerprint", str(file), "--format", "json"]).stdout)
+    assert table.stdout.splitlines()[0] == document["fingerprint"]
+    assert set(document) == {"fingerprint", "protocol_digest"}
+    assert "abbreviated" in table.stderr
+    assert "digest of the items" not in table.stderr
+
+
+def test_a_fingerprint_without_the_data_warns(tmp_path: Path) -> None:
+    file = tmp_path / "suite.json"
+    file.write_text(json.dumps(with_changes({"dataset_config.path": "nowhere.jsonl"})))
+    result = CliRunner().invoke(command, ["fingerprint", str(file)])
+    assert result.exit_code == 0
+    assert f'{file}: warning: dataset_config.path "nowhere.jsonl" cannot be read' in result.stderr
+
+
+def test_content_digests_are_those_of_the_bytes(tmp_path: Path) -> None:
+    (tmp_path / "items.jsonl").write_bytes(b"items\n")
+    (tmp_path / "rewordings.jsonl").write_bytes(b"rewordings\n")
+    data = with_changes(
+        {"dataset_config.path": "items.jsonl", "perturbation_config.rewordings_path": "rewordings.jsonl"}
+    )
+    assert content_digests(parsed(data), tmp_path, tmp_path) == ContentDigests(
+        dataset=bytes_digest(b"items\n"), rewordings=bytes_digest(b"rewordings\n")
+    )
+
+
+def test_the_packaged_benchmark_s_digest_covers_items_and_wordings(tmp_path: Path) -> None:
+    suite = parsed(with_changes({"dataset_config.benchmark_name": "proctor-facts"}))
+    assert content_digests(suite, tmp_path, tmp_path).dataset is None
+    folder = tmp_path / "proctor-facts"
+    folder.mkdir()
+    (folder / "items.jsonl").write_bytes(b"1")
+    (folder / "wordings.json").write_bytes(b"1")
+    first = content_digests(suite, tmp_path, tmp_path).dataset
+    (folder / "wordings.json").write_bytes(b"2")
+    second = content_digests(suite, tmp_path, tmp_path).dataset
+    assert first is not None
+    assert second is not None
+    assert first != second
+
+
+def test_init_writes_an_example_and_does_not_overwrite(tmp_path: Path) -> None:
+    file = tmp_path / "suite.json"
+    assert CliRunner().invoke(command, ["init", str(file)]).exit_code == 0
+    load_suite(file)
+    file.write_text("mine")
+    refused = CliRunner().invoke(command, ["init", str(file)])
+    assert isinstance(refused.exception, BadInputError)
+    assert "--force" in str(refused.exception)
+    assert file.read_text() == "mine"
+    assert CliRunner().invoke(command, ["init", "--force", str(file)]).exit_code == 0
+    load_suite(file)
+
+
+def test_init_to_standard_output_is_the_suite_alone() -> None:
+    result = CliRunner().invoke(command, ["init", "-"])
+    parse_suite(result.stdout)
+    assert result.stderr == ""
+
+
+def test_the_schema_command_prints_the_schema() -> None:
+    assert json.loads(CliRunner().invoke(command, ["schema"]).stdout) == suite_schema()
