@@ -1,0 +1,1 @@
+"""Statistics: one module a channel, shared estimators beside them. Pure functions over arrays, no I/O."""

@@ -1,0 +1,90 @@
+"""Extractors by name: what an answer says, and whether that is the target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from types import MappingProxyType
+from typing import NamedTuple
+
+from proctor.domain.errors import BadInputError
+from proctor.domain.item import Item
+from proctor.grading.letters import chosen_option, normalised
+from proctor.grading.numbers import final_number, number_text, whole_number_text
+
+
+class Extractor(NamedTuple):
+    """A named way to read an answer."""
+
+    name: str
+    extract: Callable[[str, tuple[str, ...]], str | None]
+    """(text, options in the order shown) -> the answer that it gives, or None where none can be read."""
+    agrees: Callable[[str, str], bool]
+    """(extracted, target) -> whether the answer is right."""
+
+
+def target_number(target: str) -> Fraction | None:
+    """The number that a target is, or that a worked solution (GSM8K's `#### 18`) ends in; None where it is text."""
+    return final_number(target) if "####" in target else whole_number_text(target)
+
+
+def _number_in(text: str, choices: tuple[str, ...]) -> str | None:
+    value = final_number(text)
+    return None if value is None else number_text(value)
+
+
+def _is_number(extracted: str, target: str) -> bool:
+    value = target_number(target)
+    return value is not None and number_text(value) == extracted
+
+
+def _whole_text(text: str, choices: tuple[str, ...]) -> str | None:
+    return normalised(text) or None
+
+
+EXTRACTORS: Mapping[str, Extractor] = MappingProxyType(
+    {
+        extractor.name: extractor
+        for extractor in (
+            Extractor("choice_letter", chosen_option, lambda extracted, target: extracted == target),
+            Extractor("numeric", _number_in, _is_number),
+            Extractor("exact", _whole_text, lambda extracted, target: extracted == normalised(target)),
+        )
+    }
+)
+
+
+def resolve_extractor(name: str, items: Sequence[Item]) -> Extractor:
+    """The extractor of a suite's `metric_config.extractor`, checked against the items that it is to read.
+
+    `auto` is `choice_letter` for multiple choice, `numeric` where every target is a number, else `exact`.
+
+    Raises:
+        BadInputError: for an unknown name, for items of which only some have options, and for an item that the
+            named extractor could never grade.
+    """
+    without_choices = [item.item_id for item in items if not item.choices]
+    without_number = [item.item_id for item in items if target_number(item.target) is None]
+    if name == "auto":
+        if without_choices and len(without_choices) < len(items):
+            raise BadInputError(
+                f"metric_config.extractor 'auto': {len(without_choices)} of {len(items)} items have no options "
+                f"(first: {without_choices[0]!r}); audit the two kinds in two suites, or name an extractor"
+            )
+        if items and not without_choices:
+            return EXTRACTORS["choice_letter"]
+        return EXTRACTORS["exact" if without_number else "numeric"]
+    if name not in EXTRACTORS:
+        raise BadInputError(f"metric_config.extractor {name!r} is unknown; use auto, {', '.join(EXTRACTORS)}")
+    if name == "choice_letter" and without_choices:
+        raise BadInputError(
+            f"metric_config.extractor 'choice_letter': item {without_choices[0]!r} has no options; "
+            "name the column of the options in dataset_config.choices_field, or use numeric or exact"
+        )
+    if name == "numeric" and without_number:
+        target = next(item.target for item in items if item.item_id == without_number[0])
+        raise BadInputError(
+            f"metric_config.extractor 'numeric': the target {target[:80]!r} of item {without_number[0]!r} is not a "
+            "number; use exact, or name the right column in dataset_config.target_field"
+        )
+    return EXTRACTORS[name]

@@ -1,0 +1,28 @@
+"""Grading one completion against its item's target."""
+
+from __future__ import annotations
+
+from proctor.domain.trial import Completion, Grade, Outcome, Trial
+from proctor.grading.extractors import Extractor
+
+
+def grade(trial: Trial, completion: Completion, target: str, extractor: Extractor) -> Grade:
+    """Grade a completion.
+
+    A letter is read against the options in the order that this trial showed, and the option's text is what is
+    compared with the target. An empty or unparsable answer is invalid: not right, and counted by itself.
+
+    Raises:
+        ValueError: for a completion of another trial, and for an error row, which is a missing answer and not a
+            wrong one.
+    """
+    if completion.trial_id != trial.trial_id:
+        raise ValueError(f"completion of trial {completion.trial_id!r} cannot be graded as trial {trial.trial_id!r}")
+    if completion.error is not None:
+        raise ValueError(f"trial {trial.trial_id!r} is an error row ({completion.error[:80]!r}) and has no grade")
+    extracted = extractor.extract(completion.text, trial.choices)
+    if extracted is None:
+        outcome = Outcome.INVALID
+    else:
+        outcome = Outcome.CORRECT if extractor.agrees(extracted, target) else Outcome.INCORRECT
+    return Grade(trial_id=trial.trial_id, outcome=outcome, extracted=extracted, extractor=extractor.name)

@@ -1,0 +1,162 @@
+"""The gate's decision from an audit's evidence: intervals against limits, first match wins.
+
+1. A required channel `invalid` or `not_audited` → review. An invalid protocol invalidates every comparison, so it
+   counts as required always, and so does the perturbation channel, whose intervals the table is made of.
+2. Block: a lower bound past its limit with p < alpha; or the article's rule where the suite asks for it by name.
+3. Approve: both upper bounds within their limits, every required channel clean, and nothing past review.
+4. Otherwise review, saying what sample would settle it.
+"""
+
+from __future__ import annotations
+
+from proctor.domain.decision import Decision, DecisionOutcome, Reason
+from proctor.domain.evidence import Evidence, PerturbationEvidence, Verdict
+from proctor.domain.suite import Suite
+from proctor.evidence.perturbation import limits_not_excluded, limits_passed
+from proctor.evidence.wording import as_score, counted, in_points, percent, points
+
+_UNUSABLE = (Verdict.INVALID, Verdict.NOT_AUDITED)
+
+
+def decide(evidence: Evidence, suite: Suite) -> Decision:
+    """Decide on a suite. A missing or invalid input never approves; the deciding reason stands first."""
+    unusable = _unusable_channels(evidence, suite)
+    result = evidence.perturbation
+    if unusable or result is None:
+        return Decision(outcome=DecisionOutcome.REVIEW, reasons=unusable)
+    past_review = _past_review(result, suite)
+    if blocking := _blocking(result, suite):
+        return Decision(outcome=DecisionOutcome.BLOCK, reasons=blocking + past_review)
+    doubts = (
+        past_review
+        + _other_channels(evidence, suite)
+        + limits_not_excluded(result.score_inflation, result.contamination_score, suite.scoring)
+    ) or _perhaps_past_review(result, suite)
+    if not doubts:
+        return Decision(outcome=DecisionOutcome.APPROVE, reasons=_approving(result, suite))
+    return Decision(outcome=DecisionOutcome.REVIEW, reasons=doubts + _what_would_settle(result, suite))
+
+
+def _unusable_channels(evidence: Evidence, suite: Suite) -> tuple[Reason, ...]:
+    required = dict.fromkeys((*suite.scoring.required_channels, "protocol", "perturbation"))
+    reasons = []
+    # An invalid protocol is the cause of what follows from it, so it is named first.
+    for channel in sorted(required, key=lambda channel: (channel != "protocol", channel)):
+        verdict = evidence.verdict_of(channel)
+        if verdict is Verdict.NOT_AUDITED:
+            why = evidence.not_audited.get(channel, "it did not run").strip().rstrip(".")
+            reasons.append(Reason(code=f"{channel}_not_audited", text=f"The {channel} channel was not audited: {why}."))
+        elif verdict is Verdict.INVALID:
+            found = getattr(evidence, channel)
+            reasons.append(
+                Reason(code=f"{channel}_invalid", text=f"The {channel} channel is invalid. {' '.join(found.reasons)}")
+            )
+    return tuple(reasons)
+
+
+def _blocking(result: PerturbationEvidence, suite: Suite) -> tuple[Reason, ...]:
+    if suite.scoring.method == "per_item_t_test":
+        return _article_rule(result, suite)
+    return limits_passed(
+        result.score_inflation, result.contamination_score, result.p_value, suite.scoring, suite.governance
+    )
+
+
+def _article_rule(result: PerturbationEvidence, suite: Suite) -> tuple[Reason, ...]:
+    rule = result.per_item_t_test
+    if not rule.would_block:
+        return ()
+    return (
+        Reason(
+            code="per_item_t_test_past_limit",
+            text="The suite blocks by the article's per-item t-test: it flags "
+            f"{counted(len(rule.flagged_items), 'item')} ({rule.flagged_pct:.2f} %), past the limit of "
+            f"{suite.governance.block_deployment_above_contaminated_pct:g} %. {rule.note}",
+        ),
+    )
+
+
+def _past_review(result: PerturbationEvidence, suite: Suite) -> tuple[Reason, ...]:
+    score, limit = result.contamination_score, suite.governance.review_required_above_cs
+    if score.value is None or score.value <= limit:
+        return ()
+    return (
+        Reason(
+            code="contamination_score_past_review_limit",
+            text=f"The Contamination Score is {as_score(score)}, past the suite's review limit of {limit:g}.",
+        ),
+    )
+
+
+def _perhaps_past_review(result: PerturbationEvidence, suite: Suite) -> tuple[Reason, ...]:
+    """What stands between approval and a review limit below the threshold: approval goes by upper bounds."""
+    score, limit = result.contamination_score, suite.governance.review_required_above_cs
+    if score.high is not None and score.high <= limit:
+        return ()
+    return (
+        Reason(
+            code="review_limit_not_excluded",
+            text=f"The Contamination Score is {as_score(score)}; its upper bound is not within {limit:g}, above which "
+            "the suite requires a review.",
+        ),
+    )
+
+
+def _other_channels(evidence: Evidence, suite: Suite) -> tuple[Reason, ...]:
+    """Channels beside perturbation and protocol that stand against approval."""
+    reasons = []
+    for channel in ("noise", "exposure", "fresh"):
+        verdict = evidence.verdict_of(channel)
+        required = channel in suite.scoring.required_channels
+        if verdict is Verdict.CONTAMINATED or (required and verdict is not Verdict.CLEAN):
+            reasons.append(Reason(code=f"{channel}_{verdict}", text=f"The {channel} channel says {verdict}."))
+    return tuple(reasons)
+
+
+def _approving(result: PerturbationEvidence, suite: Suite) -> tuple[Reason, ...]:
+    scoring = suite.scoring
+    return (
+        Reason(
+            code="within_limits",
+            text=f"On {counted(result.n_items, 'item')} score inflation is {in_points(result.score_inflation)}, and "
+            f"its upper bound is within the {points(scoring.max_allowed_contaminated_items_pct)} that the suite "
+            f"allows; the Contamination Score is {as_score(result.contamination_score)}, and its upper bound is within "
+            f"{scoring.contamination_threshold:g}.",
+        ),
+    )
+
+
+def _what_would_settle(result: PerturbationEvidence, suite: Suite) -> tuple[Reason, ...]:
+    """What sample would turn this review into a decision."""
+    asked, needed = result.n_items, result.items_needed_to_approve
+    inflation, score = result.score_inflation.value, result.contamination_score.value
+    if needed is not None and needed > asked:
+        return (
+            Reason(
+                code="too_few_items",
+                text=f"A sample of {counted(asked, 'item')} is too small. With answers in these proportions about "
+                f"{counted(needed, 'item')} would bring both upper bounds within their limits; plan for more, because "
+                "a fresh sample varies.",
+            ),
+        )
+    if needed is None and inflation is not None and score is not None:
+        limit = points(suite.scoring.max_allowed_contaminated_items_pct)
+        return (
+            Reason(
+                code="estimate_past_allowance",
+                text="More items of this kind would not approve the model: the estimates themselves "
+                f"({points(inflation)}; Contamination Score {score:.3f}) are not within what the suite allows "
+                f"({limit}; {suite.scoring.contamination_threshold:g}). More items, or more rewordings an item, "
+                "would tell whether it is to be blocked; this sample finds no less than "
+                f"{percent(result.minimum_detectable_points / 100)} with 80 % power.",
+            ),
+        )
+    if needed is None:
+        return (
+            Reason(
+                code="accuracy_too_low",
+                text="No canonical answer is right, so inflation cannot be told apart from inability: audit with a "
+                "benchmark that the model can answer, or look at the prompt template.",
+            ),
+        )
+    return ()
