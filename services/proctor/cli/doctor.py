@@ -1,0 +1,31 @@
+"""`proctor doctor`: what this machine has and lacks."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from proctor.cli.options import format_option, home_option
+from proctor.cli.terminal import print_json, say, table
+from proctor.domain.errors import ExitCode
+from proctor.runtime.machine import State, examine
+from proctor.runtime.settings import Settings
+
+
+@click.command()
+@home_option
+@format_option
+def doctor(home: Path, output: str) -> ExitCode:
+    """Say what this machine has and lacks, and the mend for each. Exit code 1 when something required is missing."""
+    settings = Settings.from_environment({**os.environ, "PROCTOR_HOME": str(home)})
+    findings = examine(settings)
+    complete = all(finding.state is not State.MISSING or not finding.required for finding in findings)
+    if output == "json":
+        print_json({"complete": complete, "findings": [finding._asdict() for finding in findings]})
+    else:
+        rows = [(item.name, item.state, " — ".join(filter(None, (item.found, item.mend)))) for item in findings]
+        say(table(("what", "state", "found"), rows))
+        say("This machine can run Proctor." if complete else "Something required is missing; the mend is beside it.")
+    return ExitCode.APPROVED_OR_DONE if complete else ExitCode.FAILURE

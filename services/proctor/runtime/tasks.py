@@ -1,0 +1,85 @@
+"""The Celery application, and how services send each other messages.
+
+A message's class names its task and queue; it travels as plain JSON and is validated where it arrives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import TypeVar
+
+from celery import Celery
+from kombu import Queue
+
+from proctor.domain.messages import QUEUES, Message
+from proctor.runtime.artifacts import LocalArtifacts
+from proctor.runtime.records import Records
+from proctor.runtime.settings import Settings
+
+#: Far above the longest shard, so that a message is redelivered only when its worker is gone. The ledger's
+#: reconciler re-publishes overdue shards long before.
+VISIBILITY_TIMEOUT_S = 600
+
+M = TypeVar("M", bound=Message)
+
+app = Celery("proctor")
+
+
+def configure(settings: Settings) -> Celery:
+    """Point the application at a broker. JSON only: a pickle in a queue is refused, not run."""
+    app.conf.update(
+        broker_url=settings.broker_url,
+        broker_connection_retry_on_startup=True,
+        broker_transport_options={"visibility_timeout": VISIBILITY_TIMEOUT_S, "health_check_interval": 25},
+        accept_content=["json"],
+        result_accept_content=["json"],
+        task_serializer="json",
+        task_ignore_result=True,
+        task_acks_late=True,
+        task_reject_on_worker_lost=True,
+        worker_prefetch_multiplier=1,
+        worker_hijack_root_logger=False,
+        worker_enable_remote_control=True,
+        task_queues=[Queue(name) for name in QUEUES],
+        task_create_missing_queues=False,
+        worker_send_task_events=False,
+    )
+    return app
+
+
+def send(message: Message) -> None:
+    """Publish a message on its queue."""
+    app.send_task(message.task, kwargs={"message": message.plain()}, queue=message.queue(), ignore_result=True)
+
+
+def handles(kind: type[M]) -> Callable[[Callable[[M], None]], Callable[[M], None]]:
+    """Make a function the Celery task of a message class."""
+
+    def decorate(function: Callable[[M], None]) -> Callable[[M], None]:
+        def task(message: dict[str, object]) -> None:
+            function(kind.model_validate(message))
+
+        task.__doc__ = function.__doc__
+        app.task(task, name=kind.task)
+        return function
+
+    return decorate
+
+
+@cache
+def worker_settings() -> Settings:
+    """The settings of this worker process."""
+    return Settings.from_environment()
+
+
+@cache
+def worker_records() -> Records:
+    """The record store of this worker process."""
+    return Records(worker_settings().records_url)
+
+
+@cache
+def worker_artifacts() -> LocalArtifacts:
+    """The artifact store of this worker process."""
+    return LocalArtifacts(worker_settings().artifacts_dir)

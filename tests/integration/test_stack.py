@@ -1,0 +1,178 @@
+"""The local stack's own servers: a real Valkey and a real MLflow, and the commands around them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+import pytest
+import redis
+from tests.support import wait_until
+
+from proctor.domain.errors import StackError
+from proctor.runtime import local_services
+from proctor.runtime.service import ServiceState
+from proctor.runtime.settings import LOCAL_TRITON, Settings
+from proctor.runtime.stack import LocalStack, ServiceStatus, StackSpec
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="the local stack needs Linux"),
+    pytest.mark.timeout(120),
+]
+
+ONLY_VALKEY = StackSpec(mlflow=False, triton=False, workers=())
+SERVICES = Path(__file__).resolve().parents[2] / "services"
+
+
+def proctor(*arguments: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": str(SERVICES)}
+    return subprocess.Popen(
+        [sys.executable, "-m", "proctor", *arguments],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
+    with LocalStack(
+        tmp_path_factory.mktemp("stack") / 'a "home"', StackSpec(triton=False, workers=())
+    ) as running:
+        running.start()
+        yield running
+
+
+def test_valkey_keeps_what_it_accepted_and_evicts_nothing(stack: LocalStack) -> None:
+    with redis.Redis.from_url(stack.settings.ledger_url, decode_responses=True) as ledger:
+        settings = ledger.config_get("*")
+        assert settings["appendonly"] == "yes"
+        assert settings["appendfsync"] == "everysec"
+        assert settings["maxmemory-policy"] == "noeviction"
+        assert settings["bind"] == "127.0.0.1"
+        assert Path(settings["dir"]) == stack.home / "valkey"
+
+
+def test_valkey_refuses_who_does_not_know_the_password(stack: LocalStack) -> None:
+    port = next(row.ports["redis"] for row in stack.status() if row.name == "valkey")
+    with redis.Redis(port=port) as stranger, pytest.raises(redis.AuthenticationError):
+        stranger.ping()
+    arguments = next(Path(f"/proc/{row.pid}/cmdline").read_text() for row in stack.status() if row.name == "valkey")
+    with redis.Redis.from_url(stack.settings.broker_url) as friend:
+        password = friend.connection_pool.connection_kwargs["password"]
+    assert password not in arguments
+    assert (stack.home / "valkey" / "valkey.conf").stat().st_mode & 0o077 == 0
+
+
+def test_mlflow_registers_a_model_version(stack: LocalStack) -> None:
+    api = f"{stack.settings.registry_uri}/api/2.0/mlflow"
+    with httpx.Client() as client:
+        created = client.post(f"{api}/registered-models/create", json={"name": "a-model"})
+        assert created.status_code == 200, created.text
+        body = {"name": "a-model", "source": "s3://a-bucket/a-model"}
+        version = client.post(f"{api}/model-versions/create", json=body)
+        assert version.json()["model_version"]["version"] == "1"
+
+
+def test_mlflow_answers_no_page_that_reached_it_by_another_name(stack: LocalStack) -> None:
+    url = f"{stack.settings.registry_uri}/api/2.0/mlflow/registered-models/search"
+    with httpx.Client() as client:
+        assert client.get(url).status_code == 200
+        assert client.get(url, headers={"Host": "evil.example"}).status_code == 403
+
+
+def test_status_names_what_runs_with_its_version(stack: LocalStack) -> None:
+    stack.check()
+    rows = {row.name: row for row in LocalStack.attach(stack.home).status()}
+    assert set(rows) == {"valkey", "mlflow"}
+    assert rows["valkey"].version.startswith("Valkey ")
+    assert rows["mlflow"].version.startswith("MLflow ")
+    for row in rows.values():
+        assert row.state is ServiceState.READY
+        assert row.pid is not None
+        assert row.ready_after_s is not None
+
+
+def test_another_process_finds_the_same_settings(stack: LocalStack) -> None:
+    assert LocalStack.attach(stack.home).settings == stack.settings
+
+
+def test_a_second_stack_in_the_same_home_is_refused(stack: LocalStack) -> None:
+    with pytest.raises(StackError, match="already"):
+        LocalStack(stack.home).start()
+    stack.check()
+
+
+def test_settings_of_a_stack_keep_foreign_endpoints(tmp_path: Path) -> None:
+    base = replace(Settings.for_home(tmp_path), endpoints={"mine": "https://models.example", LOCAL_TRITON: "old"})
+    local = local_services.local_services(base, ONLY_VALKEY)
+    assert local.settings.endpoints == {"mine": "https://models.example"}
+
+
+def test_where_triton_cannot_run_the_stack_says_so_and_goes_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROCTOR_TRITON_SERVER", str(tmp_path / "absent"))
+    local = local_services.local_services(Settings.for_home(tmp_path), replace(ONLY_VALKEY, triton=True))
+    assert [service.name for service in local.services] == ["valkey"]
+    (note,) = local.notes
+    assert note.startswith("no Triton server, models are served in process: ")
+    assert str(tmp_path / "absent") in note
+
+
+def test_a_stack_starts_again_on_what_it_kept(tmp_path: Path) -> None:
+    for expected in (None, "kept"):
+        with LocalStack(tmp_path / "home", ONLY_VALKEY) as stack:
+            seen: list[ServiceStatus] = []
+            settings = stack.start(seen.append)
+            assert [row.state for row in seen] == ["starting", "ready"]
+            with redis.Redis.from_url(settings.ledger_url, decode_responses=True) as ledger:
+                assert ledger.get("key") == expected
+                ledger.set("key", "kept")
+        with pytest.raises(StackError, match="not running"):
+            _ = stack.settings
+
+
+def test_up_status_and_down(tmp_path: Path) -> None:
+    home = str(tmp_path / "home")
+    up = proctor("up", "--home", home, "--no-triton", "--format", "json")
+    output, errors = up.communicate(timeout=100)
+    assert up.returncode == 0, errors
+    names = {row["name"] for row in json.loads(output)["services"]}
+    assert {"valkey", "mlflow", "worker-router", "worker-registry"} <= names
+    try:
+        status = proctor("status", "--home", home)
+        table, errors = status.communicate(timeout=30)
+        assert (status.returncode, errors) == (0, "")
+        assert all(name in table for name in names)
+    finally:
+        down = proctor("down", "--home", home, "--format", "json")
+        ended, errors = down.communicate(timeout=60)
+    assert down.returncode == 0, errors
+    assert set(json.loads(ended)["ended"]) == names
+    after = proctor("status", "--home", home)
+    assert "no stack runs" in after.communicate(timeout=30)[0]
+    assert after.returncode == 1
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_up_leaves_nothing(number: signal.Signals, code: int, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    up = proctor("up", "--home", str(home), "--no-triton")
+    wait_until(lambda: bool(LocalStack(home).status()) and LocalStack(home).status()[0].pid is not None, timeout_s=30)
+    pids = [row.pid for row in LocalStack(home).status() if row.pid]
+    up.send_signal(number)
+    _, errors = up.communicate(timeout=60)
+    assert up.returncode == code
+    assert "stopped" in errors
+    assert "Traceback" not in errors
+    assert LocalStack(home).status() == []
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)

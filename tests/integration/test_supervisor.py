@@ -1,0 +1,306 @@
+"""The supervisor with real processes: whatever dies, whenever, nothing is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support import wait_until
+
+from proctor.domain.errors import StackError
+from proctor.runtime.service import Plan, Readiness, Service, ServiceState
+from proctor.runtime.stack import LocalStack
+from proctor.runtime.stack_state import locked, read_state
+from proctor.runtime.supervised import Supervised
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the supervisor needs Linux")
+
+#: A variable of the tests' own, so that what is left is counted without the code under test.
+MARK = "PROCTOR_TEST_MARK"
+
+POLITE = "import time; print('ready', flush=True); time.sleep(600)"
+SLOW = "import time; print('not yet', flush=True); time.sleep(600)"
+#: Ignores SIGTERM, and so does its double-forked child in a session of its own.
+STUBBORN = """
+import os, signal, time
+for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+read, write = os.pipe()
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.write(write, b"x")
+        time.sleep(600)
+    os._exit(0)
+os.wait()
+os.read(read, 1)
+print("ready", flush=True)
+time.sleep(600)
+"""
+STARTER = """
+import sys, time
+from pathlib import Path
+from proctor.runtime.service import Plan
+from proctor.runtime.stack_state import locked
+from proctor.runtime.supervised import Supervised
+plan = Plan.from_json(sys.stdin.readline())
+with locked(plan.home) as lock:
+    supervised = Supervised.start(plan, lock)
+print("started", flush=True)
+if sys.stdin.readline() == "detach\\n":
+    supervised.detach()
+else:
+    time.sleep(600)
+"""
+
+
+def service(name: str, program: str, **more: object) -> Service:
+    defaults: dict[str, object] = {"ready": Readiness("line", text="ready"), "stop_timeout_s": 0.5}
+    return Service(name=name, argv=(sys.executable, "-c", program), **{**defaults, **more})  # type: ignore[arg-type]
+
+
+def left_over(mark: str) -> list[tuple[int, str]]:
+    """Live processes that carry the mark, other than this one."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit() or int(folder.name) == os.getpid():
+            continue
+        try:
+            marked = f"{MARK}={mark}".encode() in (folder / "environ").read_bytes().split(b"\0")
+            if marked and (folder / "stat").read_text().rpartition(")")[2].split()[0] != "Z":
+                found.append((int(folder.name), (folder / "cmdline").read_text().replace("\0", " ")[:100]))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.fixture
+def mark(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A mark that every process started in the test inherits. What still carries it afterwards is killed."""
+    value = uuid.uuid4().hex
+    monkeypatch.setenv(MARK, value)
+    yield value
+    for pid, _ in left_over(value):
+        os.kill(pid, signal.SIGKILL)
+
+
+def make_plan(home: Path, *services: Service) -> Plan:
+    home.mkdir(exist_ok=True)
+    return Plan(home=home, token=uuid.uuid4().hex, services=services)
+
+
+def start_in_another_process(plan: Plan) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2] / "services")}
+    starter = subprocess.Popen(
+        [sys.executable, "-c", STARTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True
+    )
+    assert starter.stdin is not None
+    starter.stdin.write(plan.to_json() + "\n")
+    starter.stdin.flush()
+    return starter
+
+
+def close(process: subprocess.Popen[str]) -> None:
+    process.wait(timeout=20)
+    for stream in (process.stdin, process.stdout):
+        assert stream is not None
+        stream.close()
+
+
+def expect_nothing_left(plan: Plan, mark: str) -> None:
+    wait_until(lambda: left_over(mark) == [], what=f"an end of {left_over(mark)}")
+    assert not plan.state_path.exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("moment", ["starting", "ready"])
+def test_killing_the_starter_leaves_no_process(
+    number: signal.Signals, moment: str, tmp_path: Path, mark: str
+) -> None:
+    last = SLOW if moment == "starting" else POLITE
+    plan = make_plan(tmp_path / "home", service("stubborn", STUBBORN), service("last", last, after=("stubborn",)))
+    starter = start_in_another_process(plan)
+    if moment == "ready":
+        assert starter.stdout is not None
+        assert starter.stdout.readline() == "started\n"
+    else:
+        wait_until(lambda: plan.log_path("last").exists() and b"not yet" in plan.log_path("last").read_bytes())
+    assert len(left_over(mark)) >= 5  # starter, supervisor, stubborn, its grandchild, last
+    starter.send_signal(number)
+    close(starter)
+    expect_nothing_left(plan, mark)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_killing_the_starter_at_any_moment_leaves_no_process(seed: int, tmp_path: Path, mark: str) -> None:
+    rng = random.Random(seed)
+    plan = make_plan(tmp_path / "home", service("stubborn", STUBBORN), service("polite", POLITE, after=("stubborn",)))
+    starter = start_in_another_process(plan)
+    time.sleep(rng.uniform(0.0, 0.5))
+    starter.send_signal(rng.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGINT]))
+    close(starter)
+    expect_nothing_left(plan, mark)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_to_the_supervisor_ends_everything(number: signal.Signals, tmp_path: Path, mark: str) -> None:
+    plan = make_plan(tmp_path / "home", service("stubborn", STUBBORN), service("polite", POLITE))
+    with locked(plan.home) as lock:
+        supervised = Supervised.start(plan, lock)
+    state = read_state(plan.home)
+    assert state is not None
+    os.kill(state["supervisor"]["pid"], number)
+    expect_nothing_left(plan, mark)
+    supervised.stop()
+
+
+def test_the_next_start_ends_what_a_killed_supervisor_left(tmp_path: Path, mark: str) -> None:
+    plan = make_plan(tmp_path / "home", service("stubborn", STUBBORN))
+    with locked(plan.home) as lock:
+        supervised = Supervised.start(plan, lock)
+    state = read_state(plan.home)
+    assert state is not None
+    os.kill(state["supervisor"]["pid"], signal.SIGKILL)
+    # The kernel ends the service itself; its double-forked child is beyond that.
+    wait_until(lambda: len(left_over(mark)) == 1, what="the kernel's kill of the direct child")
+    with pytest.raises(StackError, match="has died"):
+        LocalStack(plan.home).check()
+    LocalStack.end_leftovers(plan.home)
+    expect_nothing_left(plan, mark)
+    supervised.stop()
+
+
+def test_a_service_that_dies_before_it_is_ready_is_reported_with_its_log(tmp_path: Path, mark: str) -> None:
+    dying = "import sys; print('cannot bind the port'); sys.exit(3)"
+    plan = make_plan(tmp_path / "home", service("stubborn", STUBBORN), service("dying", dying, after=("stubborn",)))
+    with locked(plan.home) as lock, pytest.raises(StackError, match=r"(?s)dying exited with code 3.*cannot bind"):
+        Supervised.start(plan, lock)
+    expect_nothing_left(plan, mark)
+
+
+def test_a_service_that_dies_later_is_reported_with_its_log_and_the_others_go_on(tmp_path: Path, mark: str) -> None:
+    plan = make_plan(tmp_path / "home", service("first", POLITE), service("second", POLITE))
+    with locked(plan.home) as lock:
+        supervised = Supervised.start(plan, lock)
+    stack = LocalStack(plan.home)
+    stack.check()
+    first, second = stack.status()
+    assert first.pid is not None
+    os.kill(first.pid, signal.SIGKILL)
+    wait_until(lambda: stack.status()[0].state is ServiceState.FAILED)
+    with pytest.raises(StackError, match=r"(?s)first was killed by SIGKILL.*ready"):
+        stack.check()
+    assert stack.status()[1] == second
+    supervised.stop()
+    expect_nothing_left(plan, mark)
+
+
+def test_a_service_that_is_never_ready_is_given_up(tmp_path: Path, mark: str) -> None:
+    plan = make_plan(tmp_path / "home", service("slow", SLOW, ready_timeout_s=0.5))
+    with locked(plan.home) as lock, pytest.raises(StackError, match=r"(?s)slow was not ready after 0.5 s.*not yet"):
+        Supervised.start(plan, lock)
+    expect_nothing_left(plan, mark)
+
+
+def test_a_program_that_is_not_there_is_a_clear_error(tmp_path: Path, mark: str) -> None:
+    absent = Service(name="absent", argv=("/no/such/program",), ready=Readiness("line", text="ready"))
+    plan = make_plan(tmp_path / "home", absent)
+    with locked(plan.home) as lock, pytest.raises(StackError, match=r"absent cannot be started: .*no/such/program"):
+        Supervised.start(plan, lock)
+    expect_nothing_left(plan, mark)
+
+
+def test_two_stacks_never_share_a_home(tmp_path: Path, mark: str) -> None:
+    plan = make_plan(tmp_path / "home", service("polite", POLITE))
+    with locked(plan.home) as lock:
+        supervised = Supervised.start(plan, lock)
+    state = read_state(plan.home)
+    assert state is not None
+    with pytest.raises(StackError, match=rf"runs in .*home already \(process {state['supervisor']['pid']}\)"):
+        LocalStack(plan.home).start()
+    assert LocalStack(plan.home).status()[0].state is ServiceState.READY
+    supervised.stop()
+    expect_nothing_left(plan, mark)
+
+
+def test_a_start_right_after_a_kill_waits_for_the_old_stack_to_end(tmp_path: Path, mark: str) -> None:
+    plan = make_plan(tmp_path / "home", service("stubborn", STUBBORN))
+    starter = start_in_another_process(plan)
+    assert starter.stdout is not None
+    assert starter.stdout.readline() == "started\n"
+    starter.kill()
+    close(starter)
+    wait_until(lambda: (read_state(plan.home) or {"state": "stopping"})["state"] == "stopping")
+    again = make_plan(plan.home, service("polite", POLITE))
+    with locked(again.home) as lock:
+        supervised = Supervised.start(again, lock)
+    assert "stubborn" not in str(left_over(mark))
+    supervised.stop()
+    expect_nothing_left(again, mark)
+
+
+def test_a_detached_stack_outlives_its_starter_until_somebody_stops_it(tmp_path: Path, mark: str) -> None:
+    plan = make_plan(tmp_path / "home", service("stubborn", STUBBORN), service("polite", POLITE))
+    starter = start_in_another_process(plan)
+    assert starter.stdin is not None
+    assert starter.stdout is not None
+    assert starter.stdout.readline() == "started\n"
+    starter.stdin.write("detach\n")
+    starter.stdin.flush()
+    assert starter.wait(timeout=20) == 0
+    close(starter)
+    stack = LocalStack.attach(plan.home)
+    stack.check()
+    assert {row.name: row.state for row in stack.status()} == {"stubborn": "ready", "polite": "ready"}
+    stack.stop()
+    assert left_over(mark) == []
+    assert LocalStack(plan.home).status() == []
+
+
+def test_a_service_ends_before_what_it_uses(tmp_path: Path, mark: str) -> None:
+    note = tmp_path / "note"
+    user = (
+        "import signal, sys, time\n"
+        f"def end(*_):\n    time.sleep(0.2); open({str(note)!r}, 'a').write('user '); sys.exit()\n"
+        "signal.signal(signal.SIGTERM, end); print('ready', flush=True); time.sleep(600)"
+    )
+    server = user.replace("'user '", "'server '").replace("time.sleep(0.2)", "None")
+    plan = make_plan(tmp_path / "home", service("server", server), service("user", user, uses=("server",)))
+    with locked(plan.home) as lock:
+        supervised = Supervised.start(plan, lock)
+    supervised.stop()
+    assert note.read_text() == "user server "
+    expect_nothing_left(plan, mark)
+
+
+def test_the_state_file_is_private_and_a_log_is_kept_from_the_run_before(tmp_path: Path, mark: str) -> None:
+    for _ in range(2):
+        plan = make_plan(tmp_path / "home", service("polite", POLITE))
+        with locked(plan.home) as lock:
+            supervised = Supervised.start(plan, lock)
+        assert plan.state_path.stat().st_mode & 0o077 == 0
+        assert json.loads(plan.state_path.read_text())["state"] == "ready"
+        supervised.stop()
+    assert plan.log_path("polite").read_text() == "ready\n"
+    assert plan.log_path("polite").with_suffix(".log.1").read_text() == "ready\n"
+
+
+def test_the_supervisor_is_light(tmp_path: Path, mark: str) -> None:
+    plan = make_plan(tmp_path / "home", service("polite", POLITE))
+    with locked(plan.home) as lock:
+        supervised = Supervised.start(plan, lock)
+    state = read_state(plan.home)
+    assert state is not None
+    status = Path(f"/proc/{state['supervisor']['pid']}/status").read_text()
+    resident_kib = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:"))
+    supervised.stop()
+    assert resident_kib < 40_000

