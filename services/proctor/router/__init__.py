@@ -1,0 +1,1 @@
+"""Owns an audit's state and dispatches its work; never runs a model."""

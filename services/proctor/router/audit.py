@@ -1,0 +1,165 @@
+"""What the router knows of one audit beside its state, and how an audit is put on record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from proctor import __version__
+from proctor.domain.base import Frozen
+from proctor.domain.canonical import short_id
+from proctor.domain.card import ContentDigests, ProtocolCard, protocol_card
+from proctor.domain.errors import BadInputError
+from proctor.domain.manifest import ItemSet
+from proctor.domain.messages import EndpointSpec
+from proctor.domain.suite import Backend, Suite
+from proctor.formats.items import load_items, select_items
+from proctor.formats.suites import content_digests
+from proctor.runtime.artifacts import ArtifactStore, put_model
+from proctor.runtime.records import AuditRecord, AuditState, Records
+from proctor.runtime.settings import Settings
+
+#: URL scheme of an endpoint → how it is spoken to.
+_BACKENDS: dict[str, Backend] = {
+    "grpc": "triton",
+    "grpcs": "triton",
+    "http": "openai",
+    "https": "openai",
+    "in-process": "in_process",
+}
+
+
+class AuditInputs(Frozen):
+    """Everything by reference that an audit is made of. The last five are known once it runs."""
+
+    items: str
+    perturbation: str
+    rewordings: str | None
+    contents: ContentDigests
+    endpoint: EndpointSpec
+    model_digest: str | None = None
+    model_digest_verified: bool = False
+    server: str = ""
+    variants: str | None = None
+
+
+class AuditView(NamedTuple):
+    """An audit's record with its suite and inputs parsed."""
+
+    record: AuditRecord
+    suite: Suite
+    inputs: AuditInputs
+
+    @property
+    def audit_id(self) -> str:
+        """The audit's id."""
+        return self.record.audit_id
+
+    @property
+    def card(self) -> ProtocolCard:
+        """The protocol card, with the full model digest once the endpoint has been asked."""
+        return protocol_card(self.resolved_suite, self.inputs.contents, evaluator_version=evaluator_version())
+
+    @property
+    def resolved_suite(self) -> Suite:
+        """The suite with its model version resolved to the full digest where that is known."""
+        return with_model_digest(self.suite, self.inputs.model_digest)
+
+
+def evaluator_version() -> str:
+    """The evaluator's name and version as they stand on a protocol card."""
+    return f"proctor {__version__}"
+
+
+def with_model_digest(suite: Suite, digest: str | None) -> Suite:
+    """The suite with its model version replaced by the full digest, if there is one."""
+    if digest is None:
+        return suite
+    return suite.model_copy(update={"model": suite.model.model_copy(update={"model_version": digest})})
+
+
+def view(records: Records, audit_id: str) -> AuditView:
+    """Load an audit."""
+    record = records.audit(audit_id)
+    return AuditView(record, Suite.model_validate_json(record.suite), AuditInputs.model_validate(record.inputs))
+
+
+def resolve_endpoint(suite: Suite, settings: Settings) -> EndpointSpec:
+    """Find the endpoint that a suite names.
+
+    Raises:
+        BadInputError: for an id that the operator has not named.
+    """
+    url = suite.model.endpoint
+    if "://" not in url:
+        if url not in settings.endpoints:
+            known = ", ".join(sorted(settings.endpoints)) or "none"
+            raise BadInputError(
+                f"model_config.endpoint is {url!r}, which is not the id of an endpoint here (known: {known}); "
+                "write a URL, or name it in PROCTOR_ENDPOINTS"
+            )
+        url = settings.endpoints[url]
+    backend = suite.model.backend or _BACKENDS[url.partition(":")[0]]
+    if backend == "openai" and url.rstrip("/").endswith("/infer"):
+        raise BadInputError(
+            f"model_config.endpoint is {suite.model.endpoint!r}: endpoints that take POST …/infer are not in this "
+            "version; give an OpenAI-compatible URL (…/v1) or a Triton one (grpc://host:8001)"
+        )
+    return EndpointSpec(
+        backend=backend,
+        url=url,
+        served_name=suite.model.name_on_endpoint,
+        model_version=suite.model.model_version,
+        chat=suite.prompt.chat_template == "user",
+    )
+
+
+def submit(
+    suite: Suite, base: Path, settings: Settings, records: Records, artifacts: ArtifactStore
+) -> tuple[AuditRecord, bool]:
+    """Put an audit on record, or find the unfinished one of the same subject.
+
+    The subject is the fingerprint of the suite (model and version included) with the content of its files, so the
+    same suite started again goes on with the audit that was interrupted.
+
+    Returns:
+        The audit's record, and whether it goes on with an earlier one.
+
+    Raises:
+        BadInputError: when the suite's data or endpoint cannot be used; nothing is on record then.
+    """
+    endpoint = resolve_endpoint(suite, settings)
+    loaded = load_items(suite.dataset, base, settings.bundle)
+    items = select_items(loaded.items, suite.dataset)
+    contents = content_digests(suite, base, settings.bundle)
+    rewordings = None
+    if suite.perturbation.rewordings_path is not None:
+        rewordings_file = base / suite.perturbation.rewordings_path
+        try:
+            rewordings = artifacts.put(rewordings_file.read_bytes())
+        except OSError as error:
+            raise BadInputError(
+                f"perturbation_config.rewordings_path: {rewordings_file} cannot be read: {error.strerror}"
+            ) from None
+    card = protocol_card(suite, contents, evaluator_version=evaluator_version())
+    item_set = put_model(artifacts, ItemSet(items=items))
+    subject = short_id([card.fingerprint, item_set])
+    inputs = AuditInputs(
+        items=item_set,
+        perturbation=put_model(artifacts, suite.perturbation),
+        rewordings=rewordings,
+        contents=contents,
+        endpoint=endpoint,
+    )
+    latest = records.latest_audit(subject)
+    if latest is not None and latest.state is not AuditState.DECIDED:
+        # The stack may have come back on other ports: the endpoint is where it is now.
+        earlier = AuditInputs.model_validate(latest.inputs)
+        records.advance(
+            latest.audit_id,
+            latest.state,
+            expected=[latest.state],
+            inputs=earlier.model_copy(update={"endpoint": endpoint}).plain(),
+        )
+        return records.audit(latest.audit_id), True
+    return records.create_audit(subject, suite.model_dump_json(by_alias=True), inputs.plain()), False

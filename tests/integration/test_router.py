@@ -1,0 +1,282 @@
+"""The router's steps on a real ledger, record store and artifact store: each may run twice and harms nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import redis
+
+from proctor.domain.errors import BadInputError
+from proctor.domain.item import Measurements, Variant
+from proctor.domain.manifest import AuditManifest, ItemSet, VariantSet
+from proctor.domain.messages import (
+    AuditScored,
+    BuildVariants,
+    DecisionWritten,
+    EndpointProbed,
+    Message,
+    ProbeEndpoint,
+    Reconcile,
+    RunShard,
+    ScoreAudit,
+    ShardAnswered,
+    StartAudit,
+    VariantsBuilt,
+)
+from proctor.domain.suite import Suite
+from proctor.router import tasks
+from proctor.router.audit import resolve_endpoint, submit, view
+from proctor.router.ledger import MAX_ATTEMPTS, Ledger
+from proctor.runtime.artifacts import LocalArtifacts, get_model, put_model
+from proctor.runtime.records import AuditState, Records
+from proctor.runtime.settings import Settings
+
+PINNED = "sha256:" + "ab" * 32
+_MEASURED = Measurements(semantic_distance=0.2, token_overlap=0.1, edit_distance=0.6)
+
+
+class Bench:
+    """A router whose messages to the other services are caught instead of sent."""
+
+    def __init__(self, home: Path, valkey_url: str) -> None:
+        self.settings = replace(Settings.for_home(home), ledger_url=f"{valkey_url}/2", registry_uri="http://registry")
+        self.records = Records(self.settings.records_url)
+        self.artifacts = LocalArtifacts(self.settings.artifacts_dir)
+        self.ledger = Ledger(self.settings.ledger_url)
+        self.sent: list[Message] = []
+        data = home / "items.jsonl"
+        rows = [{"id": f"q{n}", "question": f"What is {n} plus one?", "answer": str(n + 1)} for n in range(100)]
+        data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        self.suite = Suite.model_validate(
+            {
+                "audit_suite_id": "router-test",
+                "model_config": {"model_id": "m", "model_version": PINNED[:19], "endpoint": "http://127.0.0.1:9/v1"},
+                "dataset_config": {"benchmark_name": "sums", "path": data.name, "selection": "first"},
+                "perturbation_config": {"perturbation_strategy": "wordings"},
+            }
+        )
+        self.home = home
+
+    def submit(self) -> str:
+        record, _ = submit(self.suite, self.home, self.settings, self.records, self.artifacts)
+        return record.audit_id
+
+    def take(self, kind: type[Message]) -> list[Message]:
+        """The caught messages of a kind, and forget them all."""
+        found = [message for message in self.sent if isinstance(message, kind)]
+        self.sent.clear()
+        return found
+
+    def state(self, audit: str) -> AuditState:
+        return self.records.audit(audit).state
+
+    def variants(self, audit: str) -> str:
+        items = get_model(self.artifacts, view(self.records, audit).inputs.items, ItemSet).items
+        variants = tuple(
+            Variant(
+                item_id=item.item_id, item_hash=item.content_hash, strategy="wordings",
+                question=f"Please add one: {item.question}", measurements=_MEASURED,
+            )
+            for item in items
+        )  # fmt: skip
+        return put_model(self.artifacts, VariantSet(variants=variants, rejections=(), encoder="none"))
+
+    def to_answering(self) -> str:
+        audit = self.submit()
+        tasks.start(StartAudit(audit_id=audit))
+        tasks.endpoint_probed(EndpointProbed(audit_id=audit, ok=True, model_digest=PINNED, server="test"))
+        self.sent.clear()
+        tasks.variants_built(VariantsBuilt(audit_id=audit, variants=self.variants(audit)))
+        return audit
+
+
+@pytest.fixture
+def bench(tmp_path: Path, valkey_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    bench = Bench(tmp_path, valkey_url)
+    monkeypatch.setattr(tasks, "worker_records", lambda: bench.records)
+    monkeypatch.setattr(tasks, "worker_artifacts", lambda: bench.artifacts)
+    monkeypatch.setattr(tasks, "worker_settings", lambda: bench.settings)
+    monkeypatch.setattr(tasks, "_ledger", lambda: bench.ledger)
+    monkeypatch.setattr(tasks, "send", bench.sent.append)
+    yield bench
+    bench.records.close()
+    bench.ledger.close()
+    with redis.Redis.from_url(bench.settings.ledger_url) as client:
+        client.flushdb()
+
+
+def test_an_audit_goes_from_the_probe_to_the_registry(bench: Bench) -> None:
+    audit = bench.submit()
+    tasks.start(StartAudit(audit_id=audit))
+    assert [type(message) for message in bench.sent] == [ProbeEndpoint]
+    tasks.endpoint_probed(EndpointProbed(audit_id=audit, ok=True, model_digest=PINNED, server="test"))
+    assert bench.take(BuildVariants)
+    tasks.variants_built(VariantsBuilt(audit_id=audit, variants=bench.variants(audit)))
+    answered = 0
+    while shards := bench.take(RunShard):
+        for shard in shards:
+            assert isinstance(shard, RunShard)
+            answered += 1
+            tasks.shard_answered(
+                ShardAnswered(audit_id=audit, shard_id=shard.shard_id, attempt=1, completions=f"sha256:{answered}")
+            )
+            scoring = [message for message in bench.sent if isinstance(message, ScoreAudit)]
+        if scoring:
+            break
+    manifest = get_model(bench.artifacts, scoring[0].manifest, AuditManifest)
+    assert len(manifest.answered) == answered == 4  # 100 canonical and 100 reworded trials in shards of 64
+    assert manifest.suite.model.model_version == PINNED
+    assert manifest.model_digest_verified
+    tasks.scored(AuditScored(audit_id=audit))
+    assert bench.state(audit) is AuditState.REGISTERING
+    tasks.decision_written(DecisionWritten(audit_id=audit, registry_version="7"))
+    assert bench.state(audit) is AuditState.DECIDED
+    assert bench.records.registration(audit) == "7"
+
+
+def test_every_message_twice_changes_nothing(bench: Bench) -> None:
+    audit = bench.submit()
+    for _ in range(2):
+        tasks.start(StartAudit(audit_id=audit))
+    bench.sent.clear()
+    for _ in range(2):
+        tasks.endpoint_probed(EndpointProbed(audit_id=audit, ok=True, model_digest=PINNED))
+    assert len(bench.take(BuildVariants)) == 1
+    variants = bench.variants(audit)
+    for _ in range(2):
+        tasks.variants_built(VariantsBuilt(audit_id=audit, variants=variants))
+    shards: list[RunShard] = []
+    scorings = 0
+    while messages := list(bench.sent):
+        bench.sent.clear()
+        for message in messages:
+            if isinstance(message, ScoreAudit):
+                scorings += 1
+            if isinstance(message, RunShard):
+                shards.append(message)
+                for _ in range(2):
+                    tasks.shard_answered(
+                        ShardAnswered(audit_id=audit, shard_id=message.shard_id, attempt=1, completions="sha256:c")
+                    )
+    assert len(shards) == len({shard.shard_id for shard in shards}) == 4
+    assert scorings == 1
+
+
+def test_never_more_shards_are_published_than_the_window_holds(bench: Bench) -> None:
+    audit = bench.to_answering()
+    assert len(bench.take(RunShard)) == tasks.WINDOW
+    tasks.reconcile(Reconcile())
+    assert bench.take(RunShard) == []
+    assert bench.ledger.progress(audit).planned == 200
+
+
+def test_an_endpoint_that_serves_another_model_ends_the_audit(bench: Bench) -> None:
+    audit = bench.submit()
+    tasks.start(StartAudit(audit_id=audit))
+    tasks.endpoint_probed(EndpointProbed(audit_id=audit, ok=True, model_digest="sha256:" + "cd" * 32))
+    assert bench.state(audit) is AuditState.FAILED
+    assert PINNED[:19] in bench.records.audit(audit).detail
+
+
+def test_an_endpoint_that_is_down_ends_the_audit_with_its_words(bench: Bench) -> None:
+    audit = bench.submit()
+    tasks.start(StartAudit(audit_id=audit))
+    tasks.endpoint_probed(EndpointProbed(audit_id=audit, ok=False, detail="connection refused at URL"))
+    assert bench.state(audit) is AuditState.FAILED
+    assert bench.records.audit(audit).detail == "connection refused at URL"
+
+
+def test_a_model_of_which_no_trial_is_answered_gets_no_decision(bench: Bench) -> None:
+    audit = bench.to_answering()
+    while shards := bench.take(RunShard):
+        for shard in shards:
+            assert isinstance(shard, RunShard)
+            tasks.shard_answered(
+                ShardAnswered(audit_id=audit, shard_id=shard.shard_id, attempt=shard.attempt, error="endpoint gone")
+            )
+    assert bench.state(audit) is AuditState.FAILED
+    assert "endpoint gone" in bench.records.audit(audit).detail
+    assert len(bench.ledger.dead(audit)) == 4
+
+
+def test_a_failing_shard_is_given_up_after_its_attempts_and_the_rest_is_scored(bench: Bench) -> None:
+    audit = bench.to_answering()
+    poison: str | None = None
+    attempts = 0
+    scoring: list[Message] = []
+    while bench.sent and not scoring:
+        messages = list(bench.sent)
+        bench.sent.clear()
+        for message in messages:
+            if isinstance(message, ScoreAudit):
+                scoring.append(message)
+            elif isinstance(message, RunShard):
+                poison = poison or message.shard_id
+                bad = message.shard_id == poison
+                attempts += bad
+                tasks.shard_answered(
+                    ShardAnswered(
+                        audit_id=audit, shard_id=message.shard_id, attempt=message.attempt,
+                        completions=None if bad else "sha256:c", error="poison" if bad else None,
+                    )
+                )  # fmt: skip
+    assert attempts == MAX_ATTEMPTS
+    assert isinstance(scoring[0], ScoreAudit)
+    manifest = get_model(bench.artifacts, scoring[0].manifest, AuditManifest)
+    assert [dead.cause for dead in manifest.dead] == ["poison"]
+    assert len(manifest.answered) == 3
+
+
+def test_starting_again_keeps_what_was_answered(bench: Bench) -> None:
+    audit = bench.to_answering()
+    (first, *_) = bench.take(RunShard)
+    assert isinstance(first, RunShard)
+    tasks.shard_answered(
+        ShardAnswered(audit_id=audit, shard_id=first.shard_id, attempt=1, completions="sha256:kept")
+    )
+    assert bench.submit() == audit, "the same suite goes on with its unfinished audit"
+    tasks.start(StartAudit(audit_id=audit))
+    tasks.endpoint_probed(EndpointProbed(audit_id=audit, ok=True, model_digest=PINNED))
+    bench.sent.clear()
+    tasks.variants_built(VariantsBuilt(audit_id=audit, variants=bench.variants(audit)))
+    again: set[str] = set()
+    while shards := bench.take(RunShard):
+        for shard in shards:
+            assert isinstance(shard, RunShard)
+            again.add(shard.shard_id)
+            tasks.shard_answered(
+                ShardAnswered(audit_id=audit, shard_id=shard.shard_id, attempt=shard.attempt, completions="sha256:c")
+            )
+    assert first.shard_id not in again
+    assert len(again) == 3
+    assert bench.ledger.done(audit)[first.shard_id] == "sha256:kept"
+
+
+def test_a_complete_audit_whose_messenger_died_is_finished_by_the_reconciler(bench: Bench) -> None:
+    audit = bench.to_answering()
+    bench.sent.clear()
+    for entry in bench.ledger.entries(audit):
+        bench.ledger.record(audit, entry.shard_id, "sha256:c")  # recorded, and then the worker was killed
+    tasks.reconcile(Reconcile())
+    assert len(bench.take(ScoreAudit)) == 1
+    tasks.reconcile(Reconcile())
+    assert bench.take(ScoreAudit) == []
+
+
+def test_a_finished_audit_is_not_gone_on_with_but_followed_by_another(bench: Bench) -> None:
+    audit = bench.submit()
+    bench.records.advance(audit, AuditState.DECIDED, expected=[AuditState.CREATED])
+    assert bench.submit() == audit.removesuffix("-1") + "-2"
+
+
+def test_an_endpoint_id_that_nobody_named_is_refused_before_anything_is_on_record(bench: Bench) -> None:
+    suite = bench.suite.model_copy(update={"model": bench.suite.model.model_copy(update={"endpoint": "prod-7"})})
+    with pytest.raises(BadInputError, match="'prod-7'"):
+        submit(suite, bench.home, bench.settings, bench.records, bench.artifacts)
+    assert bench.records.running_audits() == []
+    named = replace(bench.settings, endpoints={"prod-7": "grpc://triton:8001"})
+    assert resolve_endpoint(suite, named).backend == "triton"
