@@ -1,0 +1,1 @@
+"""Runs models, and knows nothing of audits: one module a backend, and the tasks that drive them."""

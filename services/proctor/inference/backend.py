@@ -1,0 +1,150 @@
+"""What a backend is, and which one an endpoint needs.
+
+A backend asks one endpoint. It keeps the order of the trials, answers every one of them, and never raises for a
+single trial: what went wrong stands in that trial's completion, with whether asking again may help.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from proctor.domain.errors import EndpointError
+from proctor.domain.messages import EndpointSpec
+from proctor.domain.trial import Completion, Decoding, FinishReason, Trial
+from proctor.runtime.settings import Settings
+
+#: A prompt above this is refused before it is sent: no benchmark has one, and 64 of them travel at once.
+MAX_PROMPT_BYTES = 1 << 20
+#: An answer above this is refused: the longest one that a suite can ask for (131,072 tokens) is far below.
+MAX_ANSWER_BYTES = 8 << 20
+_MAX_ERROR_CHARACTERS = 1000
+
+
+class Probe(NamedTuple):
+    """What an endpoint says of itself. `model_digest` is None where it does not report its weights."""
+
+    ok: bool
+    model_digest: str | None = None
+    server: str = ""
+    detail: str = ""
+
+
+class Answer(NamedTuple):
+    """What a model said to one prompt, before it is tied to a trial."""
+
+    text: str
+    finish_reason: FinishReason = "unknown"
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+class TrialFailure(Exception):
+    """One trial that got no answer. Stays inside the backends: it becomes the completion's `error`."""
+
+    def __init__(self, message: str, *, retryable: bool) -> None:
+        super().__init__(message)
+        self.retryable = retryable
+
+
+class Backend(Protocol):
+    """One endpoint, ready to be asked. All methods run on the event loop that opened it."""
+
+    async def probe(self) -> Probe:
+        """Ask whether the endpoint serves the pinned model. Never raises for an endpoint that does not."""
+        ...
+
+    async def complete(self, trials: Sequence[Trial], decoding: Decoding, *, deadline_s: float) -> list[Completion]:
+        """One completion a trial, in the trials' order.
+
+        Args:
+            trials: what to ask; two trials may be equal, and each is asked.
+            decoding: how answers are drawn.
+            deadline_s: seconds from now after which every trial without an answer ends as a retryable error.
+
+        Raises:
+            EndpointError: the endpoint serves another model than the pinned one.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Give back the connection."""
+        ...
+
+
+def open_backend(spec: EndpointSpec, settings: Settings) -> Backend:
+    """The backend that speaks to an endpoint. Connects when first asked.
+
+    Raises:
+        BadInputError: the URL does not suit the backend.
+        EndpointError: the packages that the backend needs are not installed.
+    """
+    try:
+        if spec.backend == "triton":
+            from proctor.inference.triton import TritonBackend
+
+            return TritonBackend(spec)
+        if spec.backend == "openai":
+            from proctor.inference.openai import OpenAIBackend
+
+            return OpenAIBackend(spec)
+        from proctor.inference.in_process import InProcessBackend
+
+        return InProcessBackend(spec, settings)
+    except ModuleNotFoundError as error:
+        extra = "triton" if spec.backend == "triton" else "reference"
+        raise EndpointError(
+            f"this worker cannot speak to a {spec.backend} endpoint, because the package {error.name!r} is missing; "
+            f"install proctor[{extra}]"
+        ) from error
+
+
+def prompt_bytes(prompt: str) -> bytes:
+    """A prompt as UTF-8.
+
+    Raises:
+        TrialFailure: it holds lone surrogates, which no protocol can carry, or is longer than MAX_PROMPT_BYTES.
+    """
+    try:
+        data = prompt.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise TrialFailure(
+            f"the prompt is not valid Unicode: a lone surrogate at character {error.start}", retryable=False
+        ) from None
+    if len(data) > MAX_PROMPT_BYTES:
+        raise TrialFailure(f"the prompt has {len(data):,} bytes, the limit is {MAX_PROMPT_BYTES:,}", retryable=False)
+    return data
+
+
+def answered(
+    trial: Trial, spec: EndpointSpec, answer: Answer, *, model_digest: str | None, latency_s: float
+) -> Completion:
+    """The completion of a trial that got an answer."""
+    return Completion(
+        trial_id=trial.trial_id,
+        text=answer.text,
+        finish_reason=answer.finish_reason,
+        input_tokens=answer.input_tokens,
+        output_tokens=answer.output_tokens,
+        model_digest=model_digest,
+        endpoint=spec.url,
+        latency_ms=round(latency_s * 1000, 3),
+    )
+
+
+def failed(trial: Trial, spec: EndpointSpec, failure: TrialFailure, *, latency_s: float = 0.0) -> Completion:
+    """The completion of a trial that got none."""
+    return Completion(
+        trial_id=trial.trial_id,
+        finish_reason="error",
+        endpoint=spec.url,
+        latency_ms=round(latency_s * 1000, 3),
+        error=printable(str(failure)),
+        retryable=failure.retryable,
+    )
+
+
+def printable(text: str) -> str:
+    """Text from an endpoint on one line, valid, without control characters, and bounded."""
+    kept = "".join(character if character.isprintable() else " " for character in text[: 2 * _MAX_ERROR_CHARACTERS])
+    return " ".join(kept.split())[:_MAX_ERROR_CHARACTERS]

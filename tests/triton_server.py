@@ -1,0 +1,138 @@
+"""A real Triton server over a bundle of untrained models, for tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from proctor.domain.messages import EndpointSpec
+from tests.support import free_port, missing, wait_until
+
+QUESTION = "Question: what is the capital of {entity}?\nOptions:\n{options}\nAnswer:"
+_WORDS = ["red", "green", "blue", "pink", "gold", "grey", "teal", "plum", "lime", "rust"]
+
+
+def prompt(number: int) -> str:
+    """One of many prompts that differ in the order of their options."""
+    words = random.Random(number).sample(_WORDS, 10)
+    options = "\n".join(f"{letter}. {word}" for letter, word in zip("ABCDEFGHIJ", words, strict=True))
+    return QUESTION.format(entity=("zorvex", "quell", "mirran")[number % 3], options=options)
+
+
+def write_untrained_bundle(
+    bundle: Path, names: tuple[str, ...] = ("reference-clean",), *, batched: bool = False
+) -> None:
+    """Models with random weights, as a bundle that Triton can serve."""
+    import torch
+    from safetensors.torch import save_file
+
+    from proctor.inference.reference_model import ModelShape, Network, Vocabulary
+    from proctor.inference.triton_repository import write_model_repository
+
+    vocabulary = Vocabulary.of([prompt(0), prompt(1), prompt(2), " ".join(_WORDS)])
+    shape = ModelShape()
+    for seed, name in enumerate(names):
+        torch.manual_seed(seed)
+        network = Network(len(vocabulary), shape)
+        # Far larger than any training would begin with: the answers then depend on every token of the prompt.
+        weights = {
+            key: value if "norm" in key else torch.randn_like(value) * (1.0 if key == "embedding.weight" else 0.5)
+            for key, value in network.state_dict().items()
+        }
+        folder = bundle / "models" / name / "1"
+        folder.mkdir(parents=True)
+        save_file(weights, folder / "model.safetensors")
+        document = {"shape": shape._asdict(), "tokens": vocabulary.tokens}
+        (folder / "vocabulary.json").write_text(json.dumps(document), "utf-8")
+    write_model_repository(bundle, batched=batched)
+
+
+@dataclass
+class RunningTriton:
+    """A Triton server that is ready, and how to reach it."""
+
+    bundle: Path
+    grpc_port: int
+    http_port: int
+    metrics_port: int
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def spec(self, name: str = "reference-clean", *, version: str | None = None) -> EndpointSpec:
+        """The endpoint of one of its models, pinned to the weights it serves."""
+        from proctor.inference.reference_model import weights_digest
+
+        pinned = version or weights_digest(self.bundle / "models" / name.removesuffix("-batched") / "1")
+        url = f"grpc://127.0.0.1:{self.grpc_port}"
+        return EndpointSpec(backend="triton", url=url, served_name=name, model_version=pinned)
+
+    def answered(self, name: str) -> int:
+        """How many requests Triton itself says that a model has answered."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=5) as response:
+            lines = response.read().decode().splitlines()
+        wanted = [
+            line for line in lines if line.startswith("nv_inference_request_success{") and f'model="{name}"' in line
+        ]
+        return sum(int(float(line.rsplit(" ", 1)[1])) for line in wanted)
+
+
+def _start(bundle: Path, runtime_dir: Path) -> RunningTriton:
+    from proctor.runtime.triton_server import obstacle, triton_command
+
+    if reason := obstacle():
+        missing(f"no Triton server: {reason}")
+    ports = free_port(), free_port(), free_port()
+    command = triton_command(
+        bundle, grpc_port=ports[0], http_port=ports[1], metrics_port=ports[2], runtime_dir=runtime_dir
+    )
+    log = runtime_dir / "triton.log"
+    with log.open("wb") as stream:
+        process = subprocess.Popen(
+            command.argv, env={**os.environ, **command.env}, stdout=stream, stderr=subprocess.STDOUT
+        )
+    return RunningTriton(bundle, *ports, process, log)
+
+
+def start_and_wait_for_the_end(bundle: Path, runtime_dir: Path) -> tuple[int, str]:
+    """Start a server that is expected to refuse its models; its exit status and log."""
+    server = _start(bundle, runtime_dir)
+    try:
+        return server.process.wait(timeout=40), server.log.read_text("utf-8", "replace")
+    finally:
+        server.process.kill()
+        server.process.wait()
+
+
+@contextmanager
+def triton_server(bundle: Path, runtime_dir: Path) -> Iterator[RunningTriton]:
+    """A server that is ready; it is ended at exit."""
+    server = _start(bundle, runtime_dir)
+    try:
+        wait_until(lambda: _is_ready(server), timeout_s=45, what="Triton")
+        yield server
+    finally:
+        server.process.terminate()
+        try:
+            server.process.wait(timeout=15)
+        except subprocess.TimeoutExpired:
+            server.process.kill()
+            server.process.wait()
+
+
+def _is_ready(server: RunningTriton) -> bool:
+    if server.process.poll() is not None:
+        raise AssertionError(
+            f"Triton ended with {server.process.returncode}:\n{server.log.read_text('utf-8', 'replace')}"
+        )
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.http_port}/v2/health/ready", timeout=1) as response:
+            return bool(response.status == 200)
+    except OSError:
+        return False

@@ -1,0 +1,372 @@
+"""The Triton client against a gRPC server of the same protocol that misbehaves on purpose."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import grpc
+import pytest
+from tritonclient.grpc import service_pb2, service_pb2_grpc
+
+from proctor.domain.errors import BadInputError, EndpointError
+from proctor.domain.messages import EndpointSpec
+from proctor.domain.trial import Arm, Completion, Decoding, Trial
+from proctor.inference.backend import Probe
+from proctor.inference.triton import TritonBackend
+from proctor.inference.window import Window
+
+DIGEST = "sha256:" + "ab" * 32
+ALL_INPUTS = (
+    "text_input", "stream", "sampling_parameters", "exclude_input_in_output",
+    "return_finish_reason", "return_num_input_tokens", "return_num_output_tokens",
+)  # fmt: skip
+Behaviour = Callable[[AsyncIterator[Any]], AsyncIterator[Any]]
+
+
+def text_tensor(text: bytes) -> bytes:
+    return len(text).to_bytes(4, "little") + text
+
+
+def prompt_of(request: Any) -> str:
+    names = [tensor.name for tensor in request.inputs]
+    return str(request.raw_input_contents[names.index("text_input")][4:].decode())
+
+
+def piece(request_id: str, text: str | None, *, final: bool | None = True, **extra: bytes) -> Any:
+    """A response as Triton sends it; `final=None` is a server that says nothing of final responses."""
+    response = service_pb2.ModelStreamInferResponse()
+    inner = response.infer_response
+    inner.id = request_id
+    if final is not None:
+        inner.parameters["triton_final_response"].bool_param = final
+    if text is not None:
+        inner.outputs.add(name="text_output", datatype="BYTES", shape=[1])
+        inner.raw_output_contents.append(text_tensor(text.encode()))
+    for name, value in extra.items():
+        inner.outputs.add(name=name, datatype="BYTES" if name == "finish_reason" else "UINT32", shape=[1])
+        inner.raw_output_contents.append(value)
+    return response
+
+
+def refusal(request_id: str, message: str) -> Any:
+    response = service_pb2.ModelStreamInferResponse(error_message=message)
+    response.infer_response.id = request_id
+    return response
+
+
+class Server(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore[misc]
+    """Answers as a behaviour says, and keeps what it was asked."""
+
+    def __init__(self, behaviour: Behaviour, inputs: tuple[str, ...], digest: str) -> None:
+        self.behaviour, self.inputs, self.digest = behaviour, inputs, digest
+        self.asked: list[Any] = []
+
+    async def ServerMetadata(self, request: Any, context: Any) -> Any:
+        return service_pb2.ServerMetadataResponse(name="triton", version="2.99.0")
+
+    async def ModelReady(self, request: Any, context: Any) -> Any:
+        return service_pb2.ModelReadyResponse(ready=True)
+
+    async def ModelConfig(self, request: Any, context: Any) -> Any:
+        response = service_pb2.ModelConfigResponse()
+        response.config.backend = "vllm"
+        for name in self.inputs:
+            response.config.input.add(name=name)
+        if self.digest:
+            response.config.parameters["model_digest"].string_value = self.digest
+        return response
+
+    async def ModelStreamInfer(self, requests: AsyncIterator[Any], context: Any) -> AsyncIterator[Any]:
+        async def recorded() -> AsyncIterator[Any]:
+            async for request in requests:
+                self.asked.append(request)
+                yield request
+
+        async for response in self.behaviour(recorded()):
+            yield response
+
+
+def ask(
+    behaviour: Behaviour,
+    *prompts: str,
+    inputs: tuple[str, ...] = ALL_INPUTS,
+    digest: str = DIGEST,
+    deadline_s: float = 10.0,
+    window: Window | None = None,
+    decoding: Decoding | None = None,
+) -> tuple[list[Completion], Server]:
+    """Completions of the prompts, and the server that was asked."""
+    servicer = Server(behaviour, inputs, digest)
+
+    async def run() -> list[Completion]:
+        server = grpc.aio.server()
+        service_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(servicer, server)
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        backend = TritonBackend(spec(f"grpc://127.0.0.1:{port}"), window=window)
+        try:
+            asked = [Trial(arm=Arm.CANONICAL, item_id=str(n), prompt=text) for n, text in enumerate(prompts)]
+            return await backend.complete(asked, decoding or Decoding(), deadline_s=deadline_s)
+        finally:
+            await backend.close()
+            await server.stop(None)
+
+    return asyncio.run(run()), servicer
+
+
+def spec(url: str, version: str = DIGEST) -> EndpointSpec:
+    return EndpointSpec(backend="triton", url=url, served_name="model", model_version=version)
+
+
+async def echo(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    async for request in requests:
+        yield piece(request.id, prompt_of(request).upper())
+
+
+async def backwards(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    """Answers in the opposite order, once all have come."""
+    held = []
+    async for request in requests:
+        held.append(request)
+        if len(held) == 5:
+            for one in reversed(held):
+                yield piece(one.id, prompt_of(one).upper())
+
+
+def test_responses_that_arrive_out_of_order_find_their_trials() -> None:
+    got, _ = ask(backwards, "a", "b", "c", "d", "e")
+    assert [c.text for c in got] == ["A", "B", "C", "D", "E"]
+
+
+def test_a_server_without_finish_reason_and_counts_leaves_them_unknown() -> None:
+    older = ("text_input", "stream", "sampling_parameters", "exclude_input_in_output")
+    got, server = ask(echo, "a", inputs=older, digest="")
+    assert (got[0].finish_reason, got[0].input_tokens, got[0].model_digest) == ("unknown", None, None)
+    assert [tensor.name for tensor in server.asked[0].inputs] == list(older)
+
+
+def test_finish_reason_and_counts_are_read_when_present() -> None:
+    async def full(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        async for request in requests:
+            yield piece(
+                request.id, "x", finish_reason=text_tensor(b"length"),
+                num_input_tokens=(7).to_bytes(4, "little"), num_output_tokens=(9).to_bytes(4, "little"),
+            )  # fmt: skip
+
+    got, _ = ask(full, "a")
+    assert (got[0].finish_reason, got[0].input_tokens, got[0].output_tokens) == ("length", 7, 9)
+
+
+def test_a_model_that_cannot_leave_the_prompt_out_has_it_removed() -> None:
+    async def parrot(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        async for request in requests:
+            yield piece(request.id, prompt_of(request) + " four")
+
+    got, _ = ask(parrot, "two and two?", inputs=("text_input", "sampling_parameters"))
+    assert got[0].text == " four"
+
+
+@pytest.mark.parametrize("last", ["", None])
+def test_an_answer_in_pieces_is_put_together_up_to_the_final_one(last: str | None) -> None:
+    async def streaming(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        async for request in requests:
+            yield piece(request.id, "one ", final=False)
+            yield piece(request.id, "two", final=False)
+            yield piece(request.id, last, final=True)
+
+    got, server = ask(streaming, "a")
+    assert got[0].text == "one two"
+    assert server.asked[0].parameters["triton_enable_empty_final_response"].bool_param
+
+
+def test_a_server_that_knows_no_final_responses_is_taken_at_its_first() -> None:
+    async def plain(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        async for request in requests:
+            yield piece(request.id, "x", final=None)
+
+    assert ask(plain, "a", "b")[0][1].text == "x"
+
+
+def test_an_error_belongs_to_the_request_whose_id_it_carries() -> None:
+    async def moody(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        async for request in requests:
+            text = prompt_of(request)
+            if text == "bad":
+                yield refusal(request.id, "prompt is longer than the context\n\x1b[31mred")
+            elif text == "full":
+                yield refusal(request.id, "Exceeds maximum queue size")
+            else:
+                yield piece(request.id, text)
+
+    got, _ = ask(moody, "a", "bad", "full", "b")
+    assert [c.text for c in got] == ["a", "", "", "b"]
+    assert [c.finish_reason for c in got] == ["unknown", "error", "error", "unknown"]
+    assert got[1].error == "prompt is longer than the context [31mred"
+    assert [c.retryable for c in got] == [False, False, True, False]
+
+
+def test_an_end_without_an_answer_is_an_error_and_not_an_empty_answer() -> None:
+    async def silent(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        async for request in requests:
+            yield piece(request.id, None)
+
+    got, _ = ask(silent, "a")
+    assert got[0].error == "the server ended the request without an answer"
+
+
+def test_an_empty_answer_is_an_answer() -> None:
+    async def terse(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        async for request in requests:
+            yield piece(request.id, "")
+
+    got, _ = ask(terse, "a")
+    assert (got[0].text, got[0].error) == ("", None)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [b"\xff\xff\xff\xff", b"\x05\x00\x00\x00abc", b"\x01"],
+    ids=["a length beyond everything", "half a string", "half a length"],
+)
+def test_a_damaged_tensor_fails_its_own_trial(raw: bytes) -> None:
+    async def damaged(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        async for request in requests:
+            response = piece(request.id, "fine")
+            if prompt_of(request) == "a":
+                response.infer_response.raw_output_contents[0] = raw
+            yield response
+
+    got, _ = ask(damaged, "a", "b")
+    assert "half of a string tensor" in str(got[0].error)
+    assert got[1].text == "fine"
+
+
+def test_invalid_utf8_in_an_answer_is_replaced() -> None:
+    async def binary(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        async for request in requests:
+            response = piece(request.id, "")
+            response.infer_response.raw_output_contents[0] = text_tensor(b"a\xffb")
+            yield response
+
+    assert ask(binary, "a")[0][0].text == "a\ufffdb"
+
+
+def test_unasked_and_repeated_responses_change_nothing() -> None:
+    async def noisy(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        async for request in requests:
+            yield piece("nobody", "ghost")
+            yield piece(request.id, prompt_of(request))
+            yield piece(request.id, "twice")
+
+    assert [c.text for c in ask(noisy, "a", "b", "c")[0]] == ["a", "b", "c"]
+
+
+def test_a_trial_that_gets_no_answer_ends_at_its_deadline_and_the_others_keep_theirs() -> None:
+    async def forgetful(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        async for request in requests:
+            if prompt_of(request) != "b":
+                yield piece(request.id, prompt_of(request))
+
+    got, _ = ask(forgetful, "a", "b", "c", deadline_s=0.5)
+    assert [c.text for c in got] == ["a", "", "c"]
+    assert "before the deadline" in str(got[1].error)
+    assert got[1].retryable
+
+
+def test_a_stream_that_breaks_fails_what_is_open_and_nothing_else() -> None:
+    async def dropping(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        async for request in requests:
+            if prompt_of(request) == "c":
+                return
+            yield piece(request.id, prompt_of(request))
+
+    got, _ = ask(dropping, "a", "b", "c", "d", window=Window(max_requests=1))
+    assert [c.text for c in got] == ["a", "b", "", ""]
+    assert all(c.retryable and "ended the stream" in str(c.error) for c in got[2:])
+
+
+def test_an_abort_says_why() -> None:
+    async def aborting(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        async for _ in requests:
+            raise RuntimeError("boom")
+        yield None
+
+    got, _ = ask(aborting, "a")
+    assert "UNKNOWN" in str(got[0].error)
+    assert got[0].retryable
+
+
+def test_no_more_requests_are_in_flight_than_the_window_allows() -> None:
+    most = 0
+
+    async def counting(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        nonlocal most
+        waiting: list[str] = []
+        queue: asyncio.Queue[str | None] = asyncio.Queue()
+
+        async def collect() -> None:
+            async for request in requests:
+                await queue.put(request.id)
+            await queue.put(None)
+
+        collector = asyncio.create_task(collect())
+        while (request_id := await queue.get()) is not None:
+            waiting.append(request_id)
+            most = max(most, len(waiting))
+            if len(waiting) == 4:
+                for one in waiting:
+                    yield piece(one, "x")
+                waiting.clear()
+        await collector
+
+    got, _ = ask(counting, *["p"] * 40, window=Window(max_requests=4))
+    assert {c.text for c in got} == {"x"}
+    assert most == 4
+
+
+def test_the_decoding_policy_travels_as_vllms_sampling_parameters() -> None:
+    import json
+
+    policy = Decoding(temperature=0.5, top_p=0.9, max_tokens=33, seed=7, stop=("\n\n", "é"))
+    _, server = ask(echo, "a", decoding=policy)
+    names = [tensor.name for tensor in server.asked[0].inputs]
+    raw = server.asked[0].raw_input_contents[names.index("sampling_parameters")]
+    assert json.loads(raw[4:]) == {
+        "temperature": 0.5, "top_p": 0.9, "max_tokens": 33, "seed": 7, "stop": ["\n\n", "é"]
+    }  # fmt: skip
+
+
+def test_a_model_with_other_tensors_is_refused_by_name() -> None:
+    with pytest.raises(EndpointError, match="INPUT0, not text_input"):
+        ask(echo, "a", inputs=("INPUT0",))
+
+
+def test_a_digest_that_is_none_counts_as_unreported() -> None:
+    got, _ = ask(echo, "a", digest="latest")
+    assert got[0].model_digest is None
+
+
+@pytest.mark.parametrize("url", ["http://host:8001", "grpc://", "grpc://host:8001/path", "grpc://host:99999999"])
+def test_an_url_that_is_not_tritons_is_refused(url: str) -> None:
+    with pytest.raises(BadInputError, match="grpc://host:8001"):
+        TritonBackend(spec(url))
+
+
+def test_a_probe_of_a_server_that_reports_no_digest_is_good_and_unverified() -> None:
+    servicer = Server(echo, ALL_INPUTS, "")
+
+    async def run() -> Probe:
+        server = grpc.aio.server()
+        service_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(servicer, server)
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        backend = TritonBackend(spec(f"grpc://127.0.0.1:{port}"))
+        try:
+            return await backend.probe()
+        finally:
+            await backend.close()
+            await server.stop(None)
+
+    assert asyncio.run(run()) == Probe(True, None, "Triton 2.99.0 (vllm backend)")
