@@ -1,0 +1,111 @@
+"""What the registry's tests run on: a real MLflow server, a real registry worker, and a server that comes late."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import httpx
+from tests.support import REPOSITORY, free_port, missing, wait_until
+
+
+@contextmanager
+def mlflow_server(folder: Path) -> Iterator[str]:
+    """MLflow's server on a free port, as the local stack runs it; yields its URL."""
+    if importlib.util.find_spec("mlflow") is None:
+        missing("mlflow is not installed: pip install mlflow")
+    port = free_port()
+    uri = f"http://127.0.0.1:{port}"
+    log = folder / "server.log"
+    with log.open("wb") as stream:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "proctor.runtime.mlflow_server", str(folder), str(port)],
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY / "services")},
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        wait_until(lambda: _healthy(uri) or process.poll() is not None, timeout_s=90, what="MLflow's health")
+        assert process.poll() is None, log.read_text()[-3000:]
+        yield uri
+    finally:
+        process.kill()
+        process.wait(timeout=20)
+
+
+def _healthy(uri: str) -> bool:
+    try:
+        return httpx.get(f"{uri}/health", timeout=1.0, trust_env=False).is_success
+    except httpx.HTTPError:
+        return False
+
+
+@contextmanager
+def forwarder_on_demand(port: int, uri: str) -> Iterator[Callable[[], None]]:
+    """Yields what starts a server on the port that passes every call on to `uri`."""
+
+    class Forward(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def _pass_on(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            headers = {"Content-Type": "application/json"}
+            answer = httpx.request(self.command, uri + self.path, content=body, headers=headers, trust_env=False)
+            self.send_response(answer.status_code)
+            self.send_header("Content-Length", str(len(answer.content)))
+            self.end_headers()
+            self.wfile.write(answer.content)
+
+        do_GET = do_POST = do_DELETE = _pass_on
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    servers: list[HTTPServer] = []
+
+    def start() -> None:
+        servers.append(HTTPServer(("127.0.0.1", port), Forward))
+        threading.Thread(target=servers[0].serve_forever, args=(0.02,)).start()
+
+    try:
+        yield start
+    finally:
+        for server in servers:
+            server.shutdown()
+            server.server_close()
+
+
+@contextmanager
+def registry_worker(home: Path, broker: str, registry_uri: str) -> Iterator[subprocess.Popen[bytes]]:
+    """`proctor worker registry`, while it consumes."""
+    ready = home / "run" / "worker-registry.ready"
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(REPOSITORY / "services"),
+        "PROCTOR_HOME": str(home),
+        "PROCTOR_BROKER_URL": broker,
+        "PROCTOR_REGISTRY_URI": registry_uri,
+    }
+    home.mkdir(exist_ok=True)
+    with (home / "worker.log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "proctor", "worker", "registry"],
+            env=environment,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        wait_until(lambda: ready.exists() or process.poll() is not None, timeout_s=30, what="the worker")
+        assert process.poll() is None, (home / "worker.log").read_text()[-3000:]
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=20)
