@@ -1,0 +1,1 @@
+"""Turns completions into evidence, a decision and a report."""

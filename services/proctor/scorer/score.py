@@ -1,0 +1,71 @@
+"""From an audit's completions to its evidence and decision. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from proctor.domain.decision import Decision
+from proctor.domain.evidence import Evidence
+from proctor.domain.item import Item
+from proctor.domain.suite import Suite
+from proctor.domain.trial import Arm, Completion, Trial
+from proctor.evidence.answers import Answer, answer_of, guess_chance, pair_answers
+from proctor.evidence.perturbation import perturbation_evidence
+from proctor.evidence.protocol import protocol_evidence
+from proctor.grading import grade, resolve_extractor
+from proctor.scorer.assembly import GradedTrial
+from proctor.scorer.policy import decide
+
+#: Channels that this version cannot run. What did not run is never clean.
+_NOT_AUDITED = {
+    "noise": "the suite asks for no noisy-router arms",
+    "exposure": "no training corpus was given",
+    "fresh": "no freshly written items were given",
+}
+
+
+class AskedTrial(NamedTuple):
+    """A planned trial with its completion; None where its shard was given up."""
+
+    trial: Trial
+    completion: Completion | None
+
+
+class Score(NamedTuple):
+    """What an audit's completions amount to."""
+
+    answers: list[GradedTrial]
+    evidence: Evidence
+    decision: Decision
+
+
+def score(suite: Suite, items: Sequence[Item], asked: Sequence[AskedTrial]) -> Score:
+    """Grade the completions, weigh the evidence, and decide.
+
+    Raises:
+        BadInputError: when the suite's extractor cannot read the items' answers.
+    """
+    extractor = resolve_extractor(suite.metric.extractor, items)
+    targets = {item.item_id: item.target for item in items}
+    answers: list[GradedTrial] = []
+    rows: list[Answer] = []
+    for trial, completion in asked:
+        if completion is None:
+            answers.append(GradedTrial(trial, None, None))
+            rows.append(Answer(arm=trial.arm, item_id=trial.item_id, outcome=None))
+            continue
+        graded = None if completion.error is not None else grade(trial, completion, targets[trial.item_id], extractor)
+        answers.append(GradedTrial(trial, completion, graded))
+        rows.append(answer_of(trial, completion, graded))
+    paired = pair_answers(rows, [item.item_id for item in items])
+    evidence = Evidence(
+        perturbation=perturbation_evidence(
+            paired, suite.scoring, suite.governance, guess_chance(suite.scoring, items)
+        ),
+        protocol=protocol_evidence(
+            rows, expected_arms=(Arm.CANONICAL, Arm.PERTURBED), level=suite.scoring.confidence_level
+        ),
+        not_audited=_NOT_AUDITED,
+    )
+    return Score(answers, evidence, decide(evidence, suite))

@@ -1,0 +1,215 @@
+"""The report's page in a real browser: what is on the first screen, what can run, who can read and reach it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium.webdriver import Chrome, ChromeOptions
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from tests.report_samples import approved, blocked, in_review, poisoned
+from tests.support import missing
+
+from proctor.scorer.html import render
+from proctor.scorer.report import RunFacts
+
+DESKTOP, PHONE = (1280, 800), (390, 844)
+#: WCAG 2.2, success criterion 1.4.3 (AA) for text of normal size.
+MIN_CONTRAST = 4.5
+PAYLOAD = "</title></style></script><script>window.ran=1</script>\"'><img src=//192.0.2.1/x onerror=window.ran=1>"
+
+_CONTRASTS = """
+const parse = colour => {
+  const numbers = colour.match(/[\\d.]+/g).map(Number);
+  return {rgb: numbers.slice(0, 3), alpha: numbers.length > 3 ? numbers[3] : 1};
+};
+const linear = v => (v /= 255) <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4;
+const luminance = rgb => .2126 * linear(rgb[0]) + .7152 * linear(rgb[1]) + .0722 * linear(rgb[2]);
+const behind = element => {
+  for (let e = element; e; e = e.parentElement) {
+    const colour = parse(getComputedStyle(e).backgroundColor);
+    if (colour.alpha > 0) return colour.rgb;
+  }
+  return [255, 255, 255];
+};
+const out = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (walker.nextNode()) {
+  const text = walker.currentNode.data.trim(), e = walker.currentNode.parentElement, style = getComputedStyle(e);
+  if (!text || !e.getClientRects().length || ['title', 'desc'].includes(e.tagName)) continue;
+  const front = luminance(parse(e instanceof SVGElement ? style.fill : style.color).rgb), back = luminance(behind(e));
+  out.push([(Math.max(front, back) + .05) / (Math.min(front, back) + .05), text.slice(0, 60)]);
+}
+return out;
+"""
+_STATE = """
+const all = [...document.querySelectorAll('*')];
+return {
+  ran: window.ran ?? null,
+  resources: performance.getEntriesByType('resource').map(entry => entry.name),
+  acting: document.querySelectorAll('script, iframe, object, embed, form, img, base').length,
+  handlers: all.filter(e => [...e.attributes].some(a => a.name.startsWith('on'))).length,
+};
+"""
+_FIRST_SCREEN = (
+    "h1", "#why", ".suite-id", ".facts dd", ".numbers .value", ".numbers p.interval", ".numbers .status"
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    binary = shutil.which("chromium") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    if binary is None or driver is None:
+        missing("Chromium or its driver is not installed: apt-get install chromium chromium-driver")
+    options = ChromeOptions()
+    options.binary_location = binary
+    profile = tmp_path_factory.mktemp("profile")
+    for argument in (
+        "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking",
+        "--disable-component-update", "--disable-sync", "--no-first-run", f"--user-data-dir={profile}",
+    ):  # fmt: skip
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    chrome = Chrome(options=options, service=Service(driver))
+    try:
+        yield chrome
+    finally:
+        chrome.quit()
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """URLs of a page for each decision, and of one with a hostile text in every field."""
+    folder: Path = tmp_path_factory.mktemp("reports")
+    reports = {make.__name__: make().report() for make in (blocked, approved, in_review)}
+    reports["hostile"] = poisoned(reports["blocked"], PAYLOAD)
+    run = poisoned(RunFacts(audit_id="a", notes=("n",)), PAYLOAD)
+    for name, report in reports.items():
+        (folder / f"{name}.html").write_text(render(report, run=run), encoding="utf-8")
+    return {name: (folder / f"{name}.html").as_uri() for name in reports}
+
+
+def _show(browser: Chrome, url: str, size: tuple[int, int] = DESKTOP, *, scheme: str = "light") -> None:
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size == PHONE},
+    )
+    browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    )
+    for kind in ("browser", "performance"):
+        _log(browser, kind)
+    browser.get(url)
+
+
+def _log(browser: Chrome, kind: str) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = browser.get_log(kind)  # type: ignore[no-untyped-call]
+    return entries
+
+
+def _requested(browser: Chrome) -> list[str]:
+    events = [json.loads(entry["message"])["message"] for entry in _log(browser, "performance")]
+    return [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+@pytest.mark.parametrize("name", ["blocked", "approved", "in_review"])
+def test_the_first_screen_holds_decision_reason_model_and_the_three_numbers(
+    browser: Chrome, pages: dict[str, str], name: str, size: tuple[int, int]
+) -> None:
+    _show(browser, pages[name], size)
+    for selector in _FIRST_SCREEN:
+        found = browser.find_elements(By.CSS_SELECTOR, selector)
+        assert found
+        for element in found:
+            assert element.is_displayed()
+            assert element.rect["y"] + element.rect["height"] <= size[1], f"{selector}: {element.text}"
+    assert len(browser.find_elements(By.CSS_SELECTOR, ".numbers .value")) == 3
+    assert browser.find_element(By.CSS_SELECTOR, "h1 svg.icon").is_displayed()
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+@pytest.mark.parametrize("name", ["blocked", "hostile"])
+def test_no_page_scrolls_sideways(browser: Chrome, pages: dict[str, str], name: str, size: tuple[int, int]) -> None:
+    _show(browser, pages[name], size)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= size[0]
+
+
+@pytest.mark.parametrize("name", ["blocked", "hostile"])
+def test_nothing_runs_and_nothing_is_fetched(browser: Chrome, pages: dict[str, str], name: str) -> None:
+    _show(browser, pages[name])
+    browser.execute_script("document.querySelectorAll('details').forEach(d => d.open = true)")
+    state: dict[str, Any] = browser.execute_script(_STATE)
+    assert state == {"ran": None, "resources": [], "acting": 0, "handlers": 0}
+    assert [url for url in _requested(browser) if not url.startswith("data:")] == [pages[name]]
+    assert _log(browser, "browser") == []
+
+
+def test_the_policy_stops_what_escaping_might_miss(browser: Chrome, pages: dict[str, str]) -> None:
+    _show(browser, pages["blocked"])
+    blocked_by = browser.execute_async_script(
+        "const done = arguments[0], seen = [];"
+        "document.addEventListener('securitypolicyviolation', e => {"
+        "  seen.push(e.effectiveDirective); if (seen.length === 2) done(seen.sort()); });"
+        "document.body.insertAdjacentHTML('beforeend',"
+        "  '<img src=\"http://192.0.2.1/x\"><button id=planted onclick=\"window.ran=1\">x</button>');"
+        "document.getElementById('planted').click();"
+    )
+    assert blocked_by == ["img-src", "script-src-attr"]
+    assert browser.execute_script("return window.ran ?? null") is None
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["blocked", "approved", "in_review"])
+def test_every_text_has_contrast_in_light_and_dark(
+    browser: Chrome, pages: dict[str, str], name: str, scheme: str
+) -> None:
+    _show(browser, pages[name], scheme=scheme)
+    contrasts = browser.execute_script(_CONTRASTS)
+    assert len(contrasts) > 200
+    assert [entry for entry in contrasts if entry[0] < MIN_CONTRAST] == []
+    paper = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+    assert (int(paper.split("(")[1].split(",")[0]) < 128) is (scheme == "dark")
+
+
+def test_an_items_details_open_with_the_keyboard_alone(browser: Chrome, pages: dict[str, str]) -> None:
+    _show(browser, pages["blocked"])
+    summaries = browser.find_elements(By.CSS_SELECTOR, ".items summary")
+    second = browser.find_elements(By.CSS_SELECTOR, ".items details")[1]
+    assert second.get_attribute("open") is None
+    for _ in range(40):
+        browser.switch_to.active_element.send_keys(Keys.TAB)
+        if browser.switch_to.active_element == summaries[1]:
+            break
+    assert browser.switch_to.active_element == summaries[1]
+    assert browser.execute_script("return getComputedStyle(arguments[0]).outlineStyle", summaries[1]) != "none"
+    summaries[1].send_keys(Keys.ENTER)
+    assert second.get_attribute("open") is not None
+    assert second.find_element(By.CSS_SELECTOR, ".answer .text").is_displayed()
+
+
+def test_headings_descend_without_gaps_and_pictures_have_names(browser: Chrome, pages: dict[str, str]) -> None:
+    _show(browser, pages["blocked"])
+    levels = browser.execute_script("return [...document.querySelectorAll('h1,h2,h3,h4')].map(h => +h.tagName[1])")
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+    unnamed = browser.execute_script(
+        "return [...document.querySelectorAll('svg')].filter(s => !s.closest('[aria-hidden=true]') && "
+        "!s.closest('[role=img]')).length"
+    )
+    assert unnamed == 0
+    ids = browser.execute_script("return [...document.querySelectorAll('[id]')].map(e => e.id)")
+    assert len(ids) == len(set(ids))
+    labels = browser.execute_script(
+        "return [...document.querySelectorAll('[aria-labelledby]')]"
+        ".flatMap(e => e.getAttribute('aria-labelledby').split(' '))"
+    )
+    assert set(labels) <= set(ids)
