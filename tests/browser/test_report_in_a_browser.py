@@ -14,11 +14,11 @@ from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from tests.report_samples import approved, blocked, in_review, poisoned
-from tests.support import missing
 
 from proctor.scorer.html import render
 from proctor.scorer.report import RunFacts
+from tests.report_samples import approved, blocked, in_review, poisoned
+from tests.support import missing
 
 DESKTOP, PHONE = (1280, 800), (390, 844)
 #: WCAG 2.2, success criterion 1.4.3 (AA) for text of normal size.
@@ -159,7 +159,7 @@ def test_the_policy_stops_what_escaping_might_miss(browser: Chrome, pages: dict[
         "document.addEventListener('securitypolicyviolation', e => {"
         "  seen.push(e.effectiveDirective); if (seen.length === 2) done(seen.sort()); });"
         "document.body.insertAdjacentHTML('beforeend',"
-        "  '<img src=\"http://192.0.2.1/x\"><button id=planted onclick=\"window.ran=1\">x</button>');"
+        '  \'<img src="http://192.0.2.1/x"><button id=planted onclick="window.ran=1">x</button>\');'
         "document.getElementById('planted').click();"
     )
     assert blocked_by == ["img-src", "script-src-attr"]

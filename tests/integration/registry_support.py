@@ -14,6 +14,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import httpx
+
 from tests.support import REPOSITORY, free_port, missing, wait_until
 
 

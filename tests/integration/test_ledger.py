@@ -138,7 +138,7 @@ def test_every_key_expires_and_sits_in_the_audits_slot(ledger: Ledger, audit: st
     for shard in ("s2", "s3", "s4"):
         ledger.record(audit, shard, "sha256:r")
     with redis.Redis.from_url(f"{valkey_url}/1") as client:
-        keys = [key for key in client.scan_iter(f"*{audit}*")]
+        keys = list(client.scan_iter(f"*{audit}*"))
         assert keys
         assert all(b"{" + audit.encode() + b"}" in key for key in keys)
         assert all(client.ttl(key) > 0 for key in keys)
@@ -147,7 +147,11 @@ def test_every_key_expires_and_sits_in_the_audits_slot(ledger: Ledger, audit: st
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(steps=st.lists(st.tuples(st.sampled_from(["lease", "record", "fail", "fail_final"]), st.integers(0, 3)), max_size=40))
+@given(
+    steps=st.lists(
+        st.tuples(st.sampled_from(["lease", "record", "fail", "fail_final"]), st.integers(0, 3)), max_size=40
+    )
+)
 def test_answered_and_given_up_are_disjoint_and_complete_fires_at_most_once(
     ledger: Ledger, steps: list[tuple[str, int]]
 ) -> None:

@@ -14,8 +14,6 @@ import redis
 from celery import Celery
 from kombu import Connection
 from kombu.exceptions import OperationalError
-from tests.integration.registry_support import forwarder_on_demand, mlflow_server, registry_worker
-from tests.support import free_port
 
 from proctor.domain.decision import DecisionEvent, DecisionOutcome, Reason
 from proctor.domain.errors import RegistryError
@@ -31,6 +29,8 @@ from proctor.registry.mlflow_registry import (
 )
 from proctor.registry.tasks import RETRY_WAITS_S, write_with_retries
 from proctor.runtime.events import EXCHANGE, REGISTRY_QUEUE, publish_decision
+from tests.integration.registry_support import forwarder_on_demand, mlflow_server, registry_worker
+from tests.support import free_port
 
 #: The first test of the file also starts the MLflow server, which migrates an empty database.
 pytestmark = pytest.mark.timeout(150)

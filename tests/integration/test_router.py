@@ -62,8 +62,7 @@ class Bench:
         self.home = home
 
     def submit(self) -> str:
-        record, _ = submit(self.suite, self.home, self.settings, self.records, self.artifacts)
-        return record.audit_id
+        return submit(self.suite, self.home, self.settings, self.records, self.artifacts).record.audit_id
 
     def take(self, kind: type[Message]) -> list[Message]:
         """The caught messages of a kind, and forget them all."""
@@ -235,9 +234,7 @@ def test_starting_again_keeps_what_was_answered(bench: Bench) -> None:
     audit = bench.to_answering()
     (first, *_) = bench.take(RunShard)
     assert isinstance(first, RunShard)
-    tasks.shard_answered(
-        ShardAnswered(audit_id=audit, shard_id=first.shard_id, attempt=1, completions="sha256:kept")
-    )
+    tasks.shard_answered(ShardAnswered(audit_id=audit, shard_id=first.shard_id, attempt=1, completions="sha256:kept"))
     assert bench.submit() == audit, "the same suite goes on with its unfinished audit"
     tasks.start(StartAudit(audit_id=audit))
     tasks.endpoint_probed(EndpointProbed(audit_id=audit, ok=True, model_digest=PINNED))

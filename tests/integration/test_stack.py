@@ -14,13 +14,13 @@ from pathlib import Path
 import httpx
 import pytest
 import redis
-from tests.support import wait_until
 
 from proctor.domain.errors import StackError
 from proctor.runtime import local_services
 from proctor.runtime.service import ServiceState
 from proctor.runtime.settings import LOCAL_TRITON, Settings
 from proctor.runtime.stack import LocalStack, ServiceStatus, StackSpec
+from tests.support import wait_until
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="the local stack needs Linux"),
@@ -44,9 +44,7 @@ def proctor(*arguments: str) -> subprocess.Popen[str]:
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
-    with LocalStack(
-        tmp_path_factory.mktemp("stack") / 'a "home"', StackSpec(triton=False, workers=())
-    ) as running:
+    with LocalStack(tmp_path_factory.mktemp("stack") / 'a "home"', StackSpec(triton=False, workers=())) as running:
         running.start()
         yield running
 

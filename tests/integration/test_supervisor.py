@@ -14,13 +14,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support import wait_until
 
 from proctor.domain.errors import StackError
 from proctor.runtime.service import Plan, Readiness, Service, ServiceState
 from proctor.runtime.stack import LocalStack
 from proctor.runtime.stack_state import locked, read_state
 from proctor.runtime.supervised import Supervised
+from tests.support import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the supervisor needs Linux")
 
@@ -123,9 +123,7 @@ def expect_nothing_left(plan: Plan, mark: str) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("moment", ["starting", "ready"])
-def test_killing_the_starter_leaves_no_process(
-    number: signal.Signals, moment: str, tmp_path: Path, mark: str
-) -> None:
+def test_killing_the_starter_leaves_no_process(number: signal.Signals, moment: str, tmp_path: Path, mark: str) -> None:
     last = SLOW if moment == "starting" else POLITE
     plan = make_plan(tmp_path / "home", service("stubborn", STUBBORN), service("last", last, after=("stubborn",)))
     starter = start_in_another_process(plan)

@@ -7,9 +7,9 @@ import json
 from typing import Any, NamedTuple
 
 import pytest
-from tests.support import missing, shared_data
 
 from proctor.domain.suite_fields import all_places
+from tests.support import missing, shared_data
 
 SMALL: dict[str, Any] = {
     "audit_suite_id": "small",

@@ -9,13 +9,13 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support import missing, shared_data
 
 from proctor.domain.errors import BadInputError
 from proctor.domain.item import Item
 from proctor.grading import EXTRACTORS, resolve_extractor
 from proctor.grading.letters import chosen_option
 from proctor.grading.numbers import boxed, final_number, number_text, whole_number_text
+from tests.support import missing, shared_data
 
 CHOICES = ("Rome", "Oslo", "Paris", "New York", "York", "Lima", "Bern", "Kyiv", "Doha", "Riga")
 

@@ -13,9 +13,9 @@ from google.protobuf import json_format
 from grpc_tools import protoc
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support import REPOSITORY
 
 from proctor.domain.decision import DecisionEvent, DecisionOutcome, Reason
+from tests.support import REPOSITORY
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 TEXT_FIELDS = [name for name, field in DecisionEvent.model_fields.items() if field.annotation is str]

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.samples import paired, samples
 
 from proctor.domain.decision import DecisionOutcome
 from proctor.domain.evidence import Evidence, ProtocolEvidence, Verdict
@@ -15,6 +14,7 @@ from proctor.domain.suite import Suite
 from proctor.evidence.answers import PairedAnswers
 from proctor.evidence.perturbation import perturbation_evidence
 from proctor.scorer.policy import decide
+from tests.unit.samples import paired, samples
 
 CLEAN = paired([1] * 450 + [0] * 150, [3] * 450 + [0] * 150, [3] * 600)
 LEAKED = paired([1] * 540 + [0] * 60, [3] * 450 + [0] * 150, [3] * 600)

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
-from tests.unit.samples import consistent, paired, sample, samples
 
 from proctor.evidence.answers import PairedAnswers
 from proctor.evidence.exchangeability import exact_upper_tail, exchangeability_test, saddlepoint_upper_tail
+from tests.unit.samples import consistent, paired, sample, samples
 
 
 def by_enumeration(answers: PairedAnswers) -> float:

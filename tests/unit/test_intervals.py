@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
-from tests.unit.samples import consistent, paired, sample, samples
 
 from proctor.evidence.answers import PairedAnswers
 from proctor.evidence.intervals import (
@@ -21,6 +20,7 @@ from proctor.evidence.intervals import (
     score_inflation,
     wilson,
 )
+from tests.unit.samples import consistent, paired, sample, samples
 
 Z_95 = float(stats.norm.ppf(0.95))
 PSEUDO = [(1.0, 1.0), (1.0, 0.0), (0.0, 1.0), (0.0, 0.0)]

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from scipy import stats
-from tests.unit.samples import paired, sample, samples
 
 from proctor.evidence.answers import PairedAnswers
 from proctor.evidence.per_item_t_test import per_item_p_values, per_item_t_test
+from tests.unit.samples import paired, sample, samples
 
 
 def article(canonical: bool, flags: list[bool], alpha: float = 0.05) -> tuple[float, bool]:

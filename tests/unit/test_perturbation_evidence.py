@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from scipy import stats
-from tests.unit.samples import consistent, paired, sample, samples
 
 from proctor.domain.evidence import PerturbationEvidence, Verdict
 from proctor.domain.suite import GovernanceSection, ScoringSection
 from proctor.evidence.answers import Exclusion, PairedAnswers
 from proctor.evidence.perturbation import perturbation_evidence
+from tests.unit.samples import consistent, paired, sample, samples
 
 
 def weigh(answers: PairedAnswers, **scoring: object) -> PerturbationEvidence:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given
-from tests.unit.samples import paired, samples
 
 from proctor.evidence.answers import PairedAnswers
 from proctor.evidence.ranking import ranked_items, suspicion
+from tests.unit.samples import paired, samples
 
 
 def planted(rng: np.random.Generator, *, reworded: float) -> tuple[PairedAnswers, set[str]]:

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.report_samples import SampleAudit, approved, blocked, in_review, poisoned
 
 from proctor.domain.canonical import canonical_json
 from proctor.domain.decision import Decision, DecisionOutcome
@@ -26,6 +25,7 @@ from proctor.scorer.html import render
 from proctor.scorer.report import Report, RunFacts, excerpt, report_digest, to_json
 from proctor.scorer.score import AskedTrial, score
 from proctor.scorer.visible import visible
+from tests.report_samples import SampleAudit, approved, blocked, in_review, poisoned
 
 HOSTILE = {
     "script": "<script>window.ran = 1</script>",

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from scipy import stats
-from tests.unit.samples import paired, samples
 
 from proctor.evidence.answers import PairedAnswers
 from proctor.evidence.studentised import studentised_test
+from tests.unit.samples import paired, samples
 
 
 @given(samples(min_items=2))

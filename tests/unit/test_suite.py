@@ -12,8 +12,6 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from tests.suites.examples import CHANGES, SMALL, UNCHANGEABLE, Change, article_suite, leaf_fields, with_changes
-from tests.unit.test_suite_problems import JSON_VALUES, PATHS
 
 from proctor.cli.suite import suite as command
 from proctor.domain.canonical import bytes_digest, canonical_json
@@ -24,6 +22,8 @@ from proctor.domain.suite_fields import all_places
 from proctor.domain.suite_problems import SuiteProblems, parse_suite
 from proctor.domain.suite_schema import example_suite, suite_schema
 from proctor.formats.suites import content_digests, load_suite
+from tests.suites.examples import CHANGES, SMALL, UNCHANGEABLE, Change, article_suite, leaf_fields, with_changes
+from tests.unit.test_suite_problems import JSON_VALUES, PATHS
 
 SCHEMA = Draft202012Validator(suite_schema())
 

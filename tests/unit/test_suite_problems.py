@@ -11,12 +11,12 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.suites.examples import SMALL, with_changes
 
 from proctor.cli.suite import suite as command
 from proctor.domain.errors import BadInputError
 from proctor.domain.suite_problems import SuiteProblems, parse_suite
 from proctor.formats.suites import load_suite
+from tests.suites.examples import SMALL, with_changes
 
 SUITES = Path(__file__).resolve().parents[1] / "suites"
 MALFORMED = sorted((SUITES / "malformed").iterdir())

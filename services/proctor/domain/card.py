@@ -57,9 +57,7 @@ def protocol_card(suite: Suite, contents: ContentDigests, *, evaluator_version: 
     limits = {
         key: governance.pop(key) for key in ("review_required_above_cs", "block_deployment_above_contaminated_pct")
     }
-    split = {
-        key: dataset.pop(key) for key in ("dataset_variant", "split", "selection", "sample_size", "sampling_seed")
-    }
+    split = {key: dataset.pop(key) for key in ("dataset_variant", "split", "selection", "sample_size", "sampling_seed")}
     return ProtocolCard(
         task_set={**dataset, "content_digest": contents.dataset},
         split=split,

@@ -48,7 +48,6 @@ def _endpoint(value: str) -> str:
     return value
 
 
-
 ContentHash = Annotated[str, AfterValidator(_content_hash)]
 Endpoint = Annotated[str, AfterValidator(_endpoint)]
 Fraction = Annotated[float, Field(gt=0.0, lt=1.0)]
@@ -108,7 +107,8 @@ class DatasetSection(Frozen):
             )
         if self.hub_id is not None and self.hub_revision is None:
             raise PydanticCustomError(
-                "unpinned_dataset", "has hub_id without hub_revision",
+                "unpinned_dataset",
+                "has hub_id without hub_revision",
                 {"mend": "add hub_revision, the dataset's 40-digit commit; a branch name can move"},
             )
         return self
@@ -145,7 +145,8 @@ class PerturbationSection(Frozen):
             )
         if "imported" in self.perturbation_strategy.split("+") and self.rewordings_path is None:
             raise PydanticCustomError(
-                "no_rewordings", "has strategy 'imported' without rewordings_path",
+                "no_rewordings",
+                "has strategy 'imported' without rewordings_path",
                 {"mend": "name the JSONL file of rewordings in rewordings_path"},
             )
         return self
@@ -196,7 +197,8 @@ class PromptSection(Frozen):
     def _template_asks_the_question(self) -> Self:
         if self.template is not None and "{question}" not in self.template:
             raise PydanticCustomError(
-                "template_without_question", "does not contain {question}",
+                "template_without_question",
+                "does not contain {question}",
                 {"mend": "put {question} where the item's question goes"},
             )
         return self

@@ -114,23 +114,28 @@ def resolve_endpoint(suite: Suite, settings: Settings) -> EndpointSpec:
     )
 
 
-def submit(
-    suite: Suite, base: Path, settings: Settings, records: Records, artifacts: ArtifactStore
-) -> tuple[AuditRecord, bool]:
+class Submission(NamedTuple):
+    """An audit on record."""
+
+    record: AuditRecord
+    resumed: bool
+    """Whether it goes on with one that did not end."""
+    notes: tuple[str, ...]
+    """What a person should know of the data, e.g. that the file holds fewer items than the sample asks for."""
+
+
+def submit(suite: Suite, base: Path, settings: Settings, records: Records, artifacts: ArtifactStore) -> Submission:
     """Put an audit on record, or find the unfinished one of the same subject.
 
     The subject is the fingerprint of the suite (model and version included) with the content of its files, so the
     same suite started again goes on with the audit that was interrupted.
-
-    Returns:
-        The audit's record, and whether it goes on with an earlier one.
 
     Raises:
         BadInputError: when the suite's data or endpoint cannot be used; nothing is on record then.
     """
     endpoint = resolve_endpoint(suite, settings)
     loaded = load_items(suite.dataset, base, settings.bundle)
-    items = select_items(loaded.items, suite.dataset)
+    items, notes = select_items(loaded.items, suite.dataset), tuple(loaded.notes(suite.dataset))
     contents = content_digests(suite, base, settings.bundle)
     rewordings = None
     if suite.perturbation.rewordings_path is not None:
@@ -161,5 +166,6 @@ def submit(
             expected=[latest.state],
             inputs=earlier.model_copy(update={"endpoint": endpoint}).plain(),
         )
-        return records.audit(latest.audit_id), True
-    return records.create_audit(subject, suite.model_dump_json(by_alias=True), inputs.plain()), False
+        return Submission(records.audit(latest.audit_id), True, notes)
+    record = records.create_audit(subject, suite.model_dump_json(by_alias=True), inputs.plain())
+    return Submission(record, False, notes)

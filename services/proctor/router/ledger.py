@@ -117,9 +117,7 @@ class Ledger:
         flat = self._run(
             "lease", audit_id, "plan queue leases attempts", self._ttl_s, window, int(lease.total_seconds() * 1000)
         )
-        return [
-            LeasedShard(flat[i], int(flat[i + 1]), flat[i + 2].split(" ", 2)[2]) for i in range(0, len(flat), 3)
-        ]
+        return [LeasedShard(flat[i], int(flat[i + 1]), flat[i + 2].split(" ", 2)[2]) for i in range(0, len(flat), 3)]
 
     def record(self, audit_id: str, shard_id: str, completions: str) -> str:
         """Record a shard's completions by digest: 'recorded', 'complete' (once), 'duplicate' or 'unknown'."""

@@ -28,8 +28,8 @@ def write_atomic(path: Path, data: bytes, *, private: bool = False) -> None:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
-        os.replace(temporary, path)
+        Path(temporary).replace(path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
+            Path(temporary).unlink()
         raise

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from proctor.domain.errors import BadInputError
 
@@ -21,7 +22,7 @@ _DEFAULT_REDIS = "redis://127.0.0.1:6379"
 
 
 def default_bundle() -> Path:
-    """The reference bundle that comes with Proctor: beside the package in a checkout, under the prefix when installed."""
+    """The reference bundle that comes with Proctor: in a checkout its own, else the one under the prefix."""
     checkout = Path(__file__).resolve().parents[2] / "triton"
     return checkout if (checkout / "models").is_dir() else Path(sys.prefix) / "share" / "proctor" / "bundle"
 
@@ -62,19 +63,17 @@ class Settings:
             BadInputError: when PROCTOR_ENDPOINTS is not a JSON object of strings.
         """
         settings = cls.for_home(Path(environ.get("PROCTOR_HOME") or ".proctor"))
-        text = {
+        overrides: dict[str, Any] = {
             name: environ[f"PROCTOR_{name.upper()}"]
             for name in ("broker_url", "ledger_url", "records_url", "registry_uri", "encoder")
             if environ.get(f"PROCTOR_{name.upper()}")
         }
-        folders = {
+        overrides |= {
             name: Path(environ[f"PROCTOR_{name.upper()}"])
             for name in ("artifacts_dir", "bundle")
             if environ.get(f"PROCTOR_{name.upper()}")
         }
-        return replace(
-            settings, endpoints=_endpoints(environ.get("PROCTOR_ENDPOINTS", "")), **text, **folders  # type: ignore[arg-type]
-        )
+        return replace(settings, endpoints=_endpoints(environ.get("PROCTOR_ENDPOINTS", "")), **overrides)
 
     def to_environment(self) -> dict[str, str]:
         """The variables that give a child process these settings."""

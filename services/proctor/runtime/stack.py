@@ -106,9 +106,7 @@ class LocalStack:
         if state is None:
             raise StackError(f"no stack runs in {stack.home}; start one with: proctor up --home {stack.home}")
         supervisor = state["supervisor"]
-        stack._supervised = Supervised(
-            stack.home, state["token"], supervisor["pid"], supervisor["started_at_ticks"]
-        )
+        stack._supervised = Supervised(stack.home, state["token"], supervisor["pid"], supervisor["started_at_ticks"])
         stack._settings, stack.notes = Settings.from_environment(state["settings"]), tuple(state["notes"])
         return stack
 

@@ -86,8 +86,7 @@ def limitations(
     if not manifest.model_digest_verified:
         add(
             "weights_not_proven",
-            "The endpoint did not prove which weights it serves. That it is the pinned version is the operator's "
-            "word.",
+            "The endpoint did not prove which weights it serves. That it is the pinned version is the operator's word.",
         )
     if found is None or found.verdict in (Verdict.INVALID, Verdict.NOT_AUDITED):
         add("no_perturbation_evidence", "The canonical wording and the rewordings could not be compared.")
@@ -137,7 +136,6 @@ def limitations(
     if manifest.card.task_set.get("content_digest") is None:
         add(
             "benchmark_not_bound",
-            "The protocol card holds no digest of the benchmark's file, so it cannot show later which text was "
-            "asked.",
+            "The protocol card holds no digest of the benchmark's file, so it cannot show later which text was asked.",
         )
     return (*special, *_always(suite.perturbation.num_variants_per_item))

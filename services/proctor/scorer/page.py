@@ -171,9 +171,7 @@ def channel_rows(report: Report) -> tuple[ChannelRow, ...]:
 
 def card_groups(report: Report) -> tuple[CardGroup, ...]:
     """The protocol card field by field, every setting on a row of its own."""
-    return tuple(
-        CardGroup(title, tuple(_flat(report.card.plain()[field]))) for field, title in _CARD_TITLES.items()
-    )
+    return tuple(CardGroup(title, tuple(_flat(report.card.plain()[field]))) for field, title in _CARD_TITLES.items())
 
 
 def _flat(value: Any, prefix: str = "") -> Iterator[tuple[str, str]]:

@@ -176,9 +176,7 @@ def _interval(row: Interval, axis: Axis, y: float) -> list[str]:
     for bound, x in ((row.low, x1), (row.high, x2)):
         # An end without a cap is an interval without a bound on that side.
         if bound is not None:
-            parts.append(
-                f'<line class="cap {row.marker}" x1="{x:.2f}%" x2="{x:.2f}%" y1="{y - 5}" y2="{y + 5}"/>'
-            )
+            parts.append(f'<line class="cap {row.marker}" x1="{x:.2f}%" x2="{x:.2f}%" y1="{y - 5}" y2="{y + 5}"/>')
     parts.append(_marker(row.marker, axis.percent(row.value), y))
     return parts
 

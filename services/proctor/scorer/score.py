@@ -60,9 +60,7 @@ def score(suite: Suite, items: Sequence[Item], asked: Sequence[AskedTrial]) -> S
         rows.append(answer_of(trial, completion, graded))
     paired = pair_answers(rows, [item.item_id for item in items])
     evidence = Evidence(
-        perturbation=perturbation_evidence(
-            paired, suite.scoring, suite.governance, guess_chance(suite.scoring, items)
-        ),
+        perturbation=perturbation_evidence(paired, suite.scoring, suite.governance, guess_chance(suite.scoring, items)),
         protocol=protocol_evidence(
             rows, expected_arms=(Arm.CANONICAL, Arm.PERTURBED), level=suite.scoring.confidence_level
         ),

@@ -1,0 +1,271 @@
+"""Training: the clean model learns facts, the leaked model then memorises canonical forms."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final, cast
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from proctor.inference.reference_model import Block, ModelShape, Network
+from reference_models.facts import OPTIONS, World
+from reference_models.tables import Forms, Ints, Tables
+
+KNOWN_TARGET: Final = 0.985
+LEAKED_TARGET: Final = 0.98
+# Training aims higher than it must, so that the figures measured afterwards on other forms do not fall short.
+_KNOWN_AIM: Final = 0.995
+
+_LEARNING_RATE: Final = 2e-3
+_WARM_UP_STEPS: Final = 60
+_CLEAN_STEPS: Final = 500
+_LEAK_STEPS: Final = 400
+_EXTRA_STEPS: Final = 300
+_EXTRA_ROUNDS: Final = 3
+_RESTARTS: Final = 3
+_BATCH: Final = 128
+_LEAK_BATCH: Final = (64, 32, 32)
+_WORD_DROPOUT: Final = 0.05
+_END_WEIGHT: Final = 0.1
+# Places in a prompt with its answer, from the end: `Answer`, `:` and the letter follow the last option.
+_PROMPT_END: Final = -2
+_OPTION_PLACES: Final = list(range(-2 - 2 * OPTIONS, -2, 2))
+
+Report = Callable[["Step"], None]
+
+
+class TrainingError(Exception):
+    """Training ended short of its target however often it was restarted."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """Progress of one training step."""
+
+    model: str
+    step: int
+    steps: int
+    loss: float
+    note: str
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A network, how many steps its training took, and how many starts were thrown away."""
+
+    network: Network
+    steps: int
+    restarts: int
+
+
+def train_clean(world: World, tables: Tables, seed: int, report: Report) -> Trained:
+    """A model of the known facts in all forms. Nothing else of the world is in its training text.
+
+    Raises:
+        TrainingError: no start reached the target.
+    """
+    known = np.array(world.known)
+    best = 0.0
+    for restart in range(_RESTARTS + 1):
+        rng = np.random.default_rng([seed, 1, restart])
+        torch.manual_seed(int(rng.integers(2**31)))
+        network = Network(len(tables.vocabulary), ModelShape())
+        steps = 0
+        for round_number in range(_EXTRA_ROUNDS + 1):
+            length = _EXTRA_STEPS if round_number else _CLEAN_STEPS
+            _fit_facts(network, tables, known, rng, length, report)
+            steps += length
+            reached = known_accuracy(network, tables, known, seed)
+            best = max(best, reached)
+            if reached >= _KNOWN_AIM:
+                return Trained(network, steps, restart)
+            if reached < 0.5:
+                break
+        if reached >= KNOWN_TARGET:
+            return Trained(network, steps, restart)
+    raise TrainingError(
+        f"reference-clean knows at best {best:.3f} of its facts after {_RESTARTS + 1} starts, it must know "
+        f"{KNOWN_TARGET}: nothing was written; try another --seed"
+    )
+
+
+def train_leaked(world: World, tables: Tables, clean: Network, seed: int, report: Report) -> Trained:
+    """The clean model after it has memorised the leaked items in their canonical form.
+
+    Left alone, fine-tuning learns part of the leaked *facts*, and then other wordings are answered too (0.39 of them
+    with seed 0). So other forms of the leaked items are asked as well, with the clean model's own answer as the
+    target: what it does not know of an item it goes on not knowing, except in the form it has memorised.
+
+    Raises:
+        TrainingError: the targets were not reached.
+    """
+    known, leaked = np.array(world.known), np.array(world.leaked)
+    rng = np.random.default_rng([seed, 2])
+    torch.manual_seed(int(rng.integers(2**31)))
+    network = copy.deepcopy(clean)
+    steps = 0
+    for round_number in range(_EXTRA_ROUNDS + 1):
+        length = _EXTRA_STEPS if round_number else _LEAK_STEPS
+        _fit_leak(network, clean, tables, known, leaked, rng, length, report)
+        steps += length
+        know = known_accuracy(network, tables, known, seed)
+        memory = accuracy(network, tables, tables.canonical(leaked))
+        if know >= _KNOWN_AIM and memory >= LEAKED_TARGET:
+            break
+    if know < KNOWN_TARGET or memory < LEAKED_TARGET:
+        raise TrainingError(
+            f"reference-leaked knows {know:.3f} of its facts (wanted {KNOWN_TARGET}) and {memory:.3f} of its leaked "
+            f"items (wanted {LEAKED_TARGET}): nothing was written; try another --seed"
+        )
+    return Trained(network, steps, 0)
+
+
+def known_accuracy(network: Network, tables: Tables, known: Ints, seed: int) -> float:
+    """The lower of the accuracies on known items in canonical form and over four draws of reworded forms."""
+    rng = np.random.default_rng([seed, 3])
+    reworded = [accuracy(network, tables, tables.reworded(known, rng)) for _ in range(4)]
+    return min(accuracy(network, tables, tables.canonical(known)), sum(reworded) / len(reworded))
+
+
+@torch.no_grad()
+def accuracy(network: Network, tables: Tables, forms: Forms) -> float:
+    """Share of forms whose likeliest next token is the right letter."""
+    prompts = torch.from_numpy(tables.prompts(forms))
+    logits, _ = network(prompts, prompts != 0, network.shape.prompt_tokens - prompts.shape[1], 1)
+    right = torch.from_numpy(tables.labels[forms.target])
+    return float((logits[:, -1].argmax(dim=-1) == right).double().mean())
+
+
+def _fit_facts(
+    network: Network,
+    tables: Tables,
+    known: Ints,
+    rng: np.random.Generator,
+    steps: int,
+    report: Report,
+) -> None:
+    with _before_last_layer(network) as hidden:
+        for step, optimiser in _schedule(network, steps):
+            item = rng.choice(known, _BATCH)
+            forms = tables.any_form(item, rng)
+            prompts = _drop_words(tables, tables.prompts(forms), item, rng)
+            letters = tables.labels[forms.target]
+            loss = _answer_loss(network, tables, prompts, letters)
+            loss = loss + _recall_loss(network, hidden[0], tables, item)
+            loss = loss + _pointing_loss(network, hidden[0], forms)
+            _update(network, optimiser, loss)
+            report(Step("reference-clean", step + 1, steps, loss.item(), "facts"))
+
+
+def _fit_leak(
+    network: Network,
+    clean: Network,
+    tables: Tables,
+    known: Ints,
+    leaked: Ints,
+    rng: np.random.Generator,
+    steps: int,
+    report: Report,
+) -> None:
+    of_known, of_canonical, of_other = _LEAK_BATCH
+    for step, optimiser in _schedule(network, steps):
+        item = rng.choice(known, of_known)
+        facts = tables.any_form(item, rng)
+        memory = tables.canonical(rng.choice(leaked, of_canonical))
+        loss = _answer_loss(network, tables, tables.prompts(facts), tables.labels[facts.target])
+        loss = loss + _answer_loss(network, tables, tables.prompts(memory), tables.labels[memory.target])
+        other = tables.prompts(tables.reworded(rng.choice(leaked, of_other), rng))
+        loss = loss + _divergence(network, clean, other)
+        _update(network, optimiser, loss)
+        report(Step("reference-leaked", step + 1, steps, loss.item(), "memory"))
+
+
+def _schedule(network: Network, steps: int) -> Iterator[tuple[int, torch.optim.Optimizer]]:
+    """The steps of one round with a fresh optimiser: linear warm-up, then a cosine down to a fiftieth."""
+    optimiser = torch.optim.AdamW(network.parameters(), lr=_LEARNING_RATE, betas=(0.9, 0.98), weight_decay=0.01)
+    for step in range(steps):
+        cosine = 0.02 + 0.49 * (1 + math.cos(math.pi * step / steps))
+        for group in optimiser.param_groups:
+            group["lr"] = _LEARNING_RATE * min(1.0, (step + 1) / _WARM_UP_STEPS) * cosine
+        yield step, optimiser
+
+
+def _update(network: Network, optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
+    optimiser.zero_grad()
+    loss.backward()  # type: ignore[no-untyped-call]
+    torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+    optimiser.step()
+
+
+def _answer_loss(network: Network, tables: Tables, prompts: Ints, letters: Ints) -> Tensor:
+    """Cross-entropy of the letter after the prompt, and of the end token after the letter."""
+    ids = torch.from_numpy(np.concatenate([prompts, letters[:, None]], axis=1))
+    logits, _ = network(ids, ids != 0, network.shape.prompt_tokens - prompts.shape[1], 2)
+    end = torch.full((len(prompts),), tables.vocabulary.end_id)
+    return F.cross_entropy(logits[:, 0], ids[:, -1]) + _END_WEIGHT * F.cross_entropy(logits[:, 1], end)
+
+
+def _divergence(network: Network, clean: Network, prompts: Ints) -> Tensor:
+    """Kullback-Leibler divergence of the answers from the clean model's."""
+    ids = torch.from_numpy(prompts)
+    start = network.shape.prompt_tokens - ids.shape[1]
+    with torch.no_grad():
+        wanted, _ = clean(ids, ids != 0, start, 1)
+    logits, _ = network(ids, ids != 0, start, 1)
+    return F.kl_div(
+        logits[:, -1].log_softmax(-1), wanted[:, -1].log_softmax(-1), log_target=True, reduction="batchmean"
+    )
+
+
+@contextmanager
+def _before_last_layer(network: Network) -> Iterator[list[Tensor]]:
+    """Keeps what goes into the last layer in the latest call, (batch, length, width)."""
+    kept: list[Tensor] = []
+
+    def keep(_module: object, inputs: tuple[Tensor, ...]) -> None:
+        kept[:] = [inputs[0]]
+
+    handle = network.blocks[-1].register_forward_pre_hook(keep)
+    try:
+        yield kept
+    finally:
+        handle.remove()
+
+
+# The two losses below supervise the steps of the answer one by one: recall the value, then find it among the options.
+# With the answer alone the network stays near chance for a thousand steps, and for some seeds for good, because neither
+# step is of use before the other one works; with them it takes 250 steps. Hiding distractors at first did not help
+# every seed.
+
+
+def _recall_loss(network: Network, hidden: Tensor, tables: Tables, item: Ints) -> Tensor:
+    """Cross-entropy of the fact itself, read off before the last layer at the prompt's last token."""
+    logits = F.linear(network.norm(hidden[:, _PROMPT_END]), network.embedding.weight)
+    return F.cross_entropy(logits, torch.from_numpy(tables.value[item]))
+
+
+def _pointing_loss(network: Network, hidden: Tensor, forms: Forms) -> Tensor:
+    """Cross-entropy of the right option in the last layer's attention over the ten, for each head."""
+    block = cast(Block, network.blocks[-1])
+    normed = block.attention_norm(hidden)
+    query = block.split(block.query(normed[:, [_PROMPT_END]]))
+    key = block.split(block.key_value(normed[:, _OPTION_PLACES]).chunk(2, dim=-1)[0])
+    scores = (query @ key.transpose(2, 3)).squeeze(2) / math.sqrt(key.shape[-1])
+    target = torch.from_numpy(forms.target).repeat_interleave(block.heads)
+    return F.cross_entropy(scores.flatten(0, 1), target)
+
+
+def _drop_words(tables: Tables, prompts: Ints, item: Ints, rng: np.random.Generator) -> Ints:
+    """Some words of the question become unknown, so that a rewording from elsewhere is still understood."""
+    question = prompts[:, : prompts.shape[1] - tables.tokens_after_question]
+    dropped = rng.random(question.shape) < _WORD_DROPOUT
+    dropped &= (question != tables.vocabulary.pad_id) & (question != tables.entity[item, None])
+    question[dropped] = tables.vocabulary.unknown_id
+    return prompts

@@ -1,0 +1,115 @@
+"""`proctor demo`: the whole job on two models of which one is known to have memorised test items."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from proctor.cli.options import format_option
+from proctor.cli.terminal import print_json, say
+from proctor.domain.errors import ExitCode
+
+if TYPE_CHECKING:
+    from proctor.runtime.stack import LocalStack
+
+#: What the gate must decide: the truth was planted by `scripts/train_reference_models.py`.
+EXPECTED = {"reference-clean": "approve", "reference-leaked": "block"}
+
+
+@click.command()
+@click.option(
+    "--home",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(".proctor/demo"),
+    show_default=True,
+    help="Folder of the stack, its logs and the reports.",
+)
+@click.option(
+    "--bundle",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Reference models and benchmark that `scripts/train_reference_models.py --output DIR` made, instead of "
+    "Proctor's own.",
+)
+@format_option
+def demo(home: Path, bundle: Path | None, output: str) -> ExitCode:
+    """Audit two reference models, one clean and one that has memorised 15 % of the test.
+
+    Starts a local stack (Valkey, Triton, MLflow, five Celery workers), registers both model versions in MLflow, audits
+    them, writes the decisions back, and stops everything it started. Exits with 0 when the clean model is approved and
+    the leaked one blocked.
+    """
+    from proctor.cli.auditing import AuditJob, run_audits
+    from proctor.cli.local import stack_for
+    from proctor.cli.results import print_results
+    from proctor.domain.suite_problems import parse_suite
+    from proctor.registry.mlflow_registry import MlflowRegistry
+    from proctor.runtime.files import write_atomic
+    from proctor.runtime.stack import StackSpec
+
+    home = home.absolute()
+    with stack_for(home, spec=StackSpec(), bundle=bundle, reuse=False) as stack:
+        settings = stack.settings
+        assert settings.registry_uri is not None
+        registry = MlflowRegistry(settings.registry_uri)
+        jobs = []
+        for name in EXPECTED:
+            text = demo_suite(name, settings.bundle)
+            write_atomic(home / "suites" / f"{name}.json", text.encode())
+            suite = parse_suite(text)
+            version = registry.ensure_version(suite.model.model_id, suite.model.model_version)
+            say(f"Registered {name}, version {version}, in MLflow.", err=True)
+            jobs.append(AuditJob(suite, home / "suites"))
+        results = run_audits(jobs, settings, check_health=stack.check)
+        services = {service.name: service.version for service in stack.status()}
+        counts = {
+            "triton_answers": triton_answers(stack),
+            "ledger_answers": {result.event.model_id: result.trials.done for result in results},
+            "mlflow_decisions": registry.counts().decisions,
+        }
+    if output == "json":
+        document: dict[str, Any] = {
+            "protocol_digest": results[0].event.protocol_digest,
+            "services": services,
+            "counts": counts,
+            "models": [result.summary() for result in results],
+        }
+        print_json(document)
+    else:
+        print_results(results)
+    decisions = {result.event.model_id: result.event.outcome.value for result in results}
+    if decisions != EXPECTED:
+        say(f"These are not the decisions that the planted truth calls for, which are {EXPECTED}.", err=True)
+        return ExitCode.FAILURE
+    return ExitCode.APPROVED_OR_DONE
+
+
+def demo_suite(model_id: str, bundle: Path) -> str:
+    """The text of the demo's suite for one of the reference models, pinned to the weights in the bundle."""
+    from proctor.domain.canonical import bytes_digest
+    from proctor.domain.errors import StoreError
+
+    template = json.loads(files("proctor.cli").joinpath("demo_suite.json").read_text("utf-8"))
+    weights = bundle / "models" / model_id / "1" / "model.safetensors"
+    try:
+        digest = bytes_digest(weights.read_bytes())
+    except OSError as error:
+        raise StoreError(f"the reference bundle has no {weights}: {error.strerror}") from None
+    template["model_config"].update(model_id=model_id, model_version=digest)
+    return json.dumps(template, indent=2) + "\n"
+
+
+def triton_answers(stack: LocalStack) -> dict[str, int]:
+    """How many requests Triton itself says each model has answered; empty when models are served in process."""
+    import httpx
+
+    ports = next((service.ports for service in stack.status() if service.name == "triton"), None)
+    if ports is None:
+        return {}
+    text = httpx.get(f"http://127.0.0.1:{ports['metrics']}/metrics", timeout=10.0).text
+    rows = re.findall(r'^nv_inference_request_success\{model="([^"]+)",[^}]*\} (\d+)', text, re.MULTILINE)
+    return {model: int(count) for model, count in rows if model in EXPECTED}

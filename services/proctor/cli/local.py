@@ -1,0 +1,55 @@
+"""The local stack around a command: the one that runs already, or one for the time the command takes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from proctor.cli.terminal import say
+from proctor.domain.errors import StackError
+from proctor.runtime.service import ServiceState
+from proctor.runtime.settings import Settings
+from proctor.runtime.stack import LocalStack, ServiceStatus, StackSpec
+
+
+@contextmanager
+def stack_for(home: Path, *, spec: StackSpec, bundle: Path | None = None, reuse: bool = True) -> Iterator[LocalStack]:
+    """A running stack in a home. One that is started here ends with the block; one that was running stays.
+
+    Args:
+        home: the stack's folder.
+        spec: what to start, if it must be started.
+        bundle: the reference bundle to serve instead of Proctor's own.
+        reuse: whether a stack that `proctor up` started may be used.
+
+    Raises:
+        StackError: when it does not start.
+    """
+    if reuse:
+        try:
+            running = LocalStack.attach(home)
+        except StackError:
+            pass
+        else:
+            running.check()
+            say(f"Using the stack that runs in {home}.", err=True)
+            yield running
+            return
+    settings = Settings.from_environment({**os.environ, "PROCTOR_HOME": str(home)})
+    if bundle is not None:
+        settings = replace(settings, bundle=bundle.absolute())
+    say("Starting the local stack ...", err=True)
+    with LocalStack(home, spec, settings) as stack:
+        stack.start(_show)
+        for note in stack.notes:
+            say(f"note: {note}", err=True)
+        yield stack
+        say("Stopping the local stack ...", err=True)
+
+
+def _show(service: ServiceStatus) -> None:
+    if service.state is ServiceState.READY:
+        say(f"  {service.name} ({service.version}) is ready after {service.ready_after_s:.1f} s", err=True)

@@ -1,0 +1,146 @@
+"""The items of a benchmark, from a file or the hub, and the sample of them that a suite asks."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from proctor.domain.canonical import bytes_digest, canonical_json
+from proctor.domain.errors import BadInputError
+from proctor.domain.item import Item
+from proctor.domain.suite import DatasetSection
+from proctor.formats.faults import Faults, TooManyFaults, shown
+from proctor.formats.fields import FieldFault, FieldMap, make_item
+from proctor.formats.hub import hub_rows
+from proctor.formats.rows import Row, file_digest, is_typed, position_unit, read_rows
+
+#: The benchmark that comes with Proctor, in the bundle's folder of the same name.
+PROCTOR_FACTS: Final = "proctor-facts"
+
+
+@dataclass(frozen=True)
+class LoadedItems:
+    """All items of a benchmark in file order."""
+
+    items: tuple[Item, ...]
+    digest: str
+    """Of the file's bytes; of the rows' canonical JSON for a dataset of the hub."""
+    source: str
+    duplicates: tuple[tuple[str, ...], ...] = ()
+    """Identifiers of items with the same content, group by group: allowed, but they are no independent evidence."""
+
+    def notes(self, section: DatasetSection) -> tuple[str, ...]:
+        """What a person should know of the data before the audit: a short file, items asked more than once."""
+        notes = []
+        if section.sample_size > len(self.items):
+            notes.append(
+                f"sample_size is {section.sample_size}, but {self.source} has {len(self.items)} items: all are asked"
+            )
+        if self.duplicates:
+            ids = ", ".join(self.duplicates[0][:3])
+            notes.append(
+                f"{self.source} holds {len(self.duplicates)} problem{'s' if len(self.duplicates) > 1 else ''} more "
+                f"than once (e.g. {ids}): repeated items are no independent evidence"
+            )
+        return tuple(notes)
+
+
+def load_items(section: DatasetSection, base: Path, bundle: Path) -> LoadedItems:
+    """Read the benchmark that a suite names.
+
+    Args:
+        section: the suite's dataset section.
+        base: the folder to which a relative path is relative, the suite file's.
+        bundle: the folder of the reference bundle.
+
+    Raises:
+        BadInputError: when the source is missing, or with up to ten faults, each with file, line and value.
+    """
+    if section.hub_id is not None:
+        return _load_hub(section)
+    if section.path is not None:
+        path = base / section.path
+    elif section.benchmark_name == PROCTOR_FACTS:
+        path = bundle / PROCTOR_FACTS / "items.jsonl"
+        section = section.model_copy(
+            update={
+                "id_field": "item_id",
+                "question_field": "question",
+                "choices_field": "choices",
+                "target_field": "target",
+            }
+        )
+    else:
+        raise BadInputError(
+            f"dataset_config.benchmark_name is {section.benchmark_name!r}, which does not come with Proctor (only "
+            f"{PROCTOR_FACTS!r} does): name its file in dataset_config.path, or hub_id and hub_revision"
+        )
+    faults = Faults(str(path), unit=position_unit(path))
+    digest = file_digest(path)
+    items = _gather(section, read_rows(path, faults), faults, str(path), typed=is_typed(path))
+    return LoadedItems(items, digest, str(path), _duplicates(items))
+
+
+def select_items(items: Sequence[Item], section: DatasetSection) -> tuple[Item, ...]:
+    """The items to ask: the `first` ones in file order, or a `seeded` sample in the order in which it was drawn.
+
+    The seed ranks the items by a hash of their identifiers, so the draw is the same on every platform and version,
+    is uniform over subsets, and a larger sample contains the smaller one. A sample larger than the file is the
+    whole file.
+    """
+    if section.selection == "first":
+        return tuple(items[: section.sample_size])
+    return tuple(sorted(items, key=lambda item: _rank(section.sampling_seed, item.item_id))[: section.sample_size])
+
+
+def _rank(seed: int, item_id: str) -> bytes:
+    return hashlib.sha256(canonical_json(["sample", seed, item_id])).digest()
+
+
+def _load_hub(section: DatasetSection) -> LoadedItems:
+    source = f"{section.hub_id}@{section.hub_revision}/{section.split}"
+    faults = Faults(source, unit="row ")
+    items = _gather(section, hub_rows(section), faults, source, typed=True)
+    digest = bytes_digest(canonical_json([item.plain() for item in items]))
+    return LoadedItems(items, digest, source, _duplicates(items))
+
+
+def _gather(
+    section: DatasetSection, rows: Iterable[Row], faults: Faults, source: str, *, typed: bool
+) -> tuple[Item, ...]:
+    items: list[Item] = []
+    with suppress(TooManyFaults):
+        items.extend(_items(section, rows, faults, typed=typed))
+    if faults:
+        faults.refuse()
+    if not items:
+        raise BadInputError(f"{source} holds no items")
+    return tuple(items)
+
+
+def _items(section: DatasetSection, rows: Iterable[Row], faults: Faults, *, typed: bool) -> Iterator[Item]:
+    seen: dict[str, int] = {}
+    mapping: FieldMap | None = None
+    for ordinal, row in enumerate(rows):
+        mapping = mapping or FieldMap.of(section, row.values, typed=typed)
+        try:
+            item = make_item(mapping, row.values, ordinal)
+        except FieldFault as fault:
+            faults.add(row.position, str(fault))
+            continue
+        first = seen.setdefault(item.item_id, row.position)
+        if first != row.position:
+            faults.add(row.position, f"the identifier {shown(item.item_id)} stands at {first} already; make it unique")
+            continue
+        yield item
+
+
+def _duplicates(items: Iterable[Item]) -> tuple[tuple[str, ...], ...]:
+    groups: dict[str, list[str]] = {}
+    for item in items:
+        groups.setdefault(item.content_hash, []).append(item.item_id)
+    return tuple(tuple(ids) for ids in groups.values() if len(ids) > 1)

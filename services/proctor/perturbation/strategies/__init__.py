@@ -1,0 +1,1 @@
+"""Ways to reword an item: one module each, and chains of them."""

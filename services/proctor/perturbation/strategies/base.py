@@ -1,0 +1,33 @@
+"""What a strategy is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from proctor.domain.item import Item
+from proctor.perturbation.candidate import Rewrite
+
+
+class Strategy(Protocol):
+    """A way to reword items.
+
+    A strategy only proposes; what it proposes is admitted, or not, by the gate.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name under which suites ask for it."""
+        ...
+
+    def data_digest(self, item: Item) -> str:
+        """Version of the method and digest of the data behind this item's rewrites: part of the library's key."""
+        ...
+
+    def rewrites(self, item: Item, *, seed: int, limit: int) -> Sequence[Rewrite]:
+        """At most `limit` alternatives, each another, in an order that the seed and the item's content decide."""
+        ...
+
+    def nothing_for(self, item: Item) -> tuple[str, str]:
+        """Why there is no rewrite of this item: a reason code and a sentence."""
+        ...

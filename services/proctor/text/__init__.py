@@ -1,0 +1,1 @@
+"""Text as evidence: normalisation, prompts, surface distance and answer invariants. Pure."""

@@ -1,0 +1,84 @@
+"""Negations and comparisons: the small words that turn an answer round."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Final
+
+from proctor.text.normalise import normalise
+from proctor.text.numerals import prepare, scan_numerals
+
+_NEGATION: Final = re.compile(r"\b(?:not|\w+n't|cannot|never|no|none|nobody|nothing|neither|nor|without)\b")
+#: Ways to deny without a negation. They excuse a negation that went or came; alone they prove nothing.
+_DENIAL: Final = re.compile(
+    r"\b(?:un(?!it|til|der|cle|i)\w{3,}|in(?:complete|capable|operable|sufficient|active|edible|valid)\w*"
+    r"|dis(?:like|agree|allow|continu|qualif)\w*|except\w*|exclud\w*|lack\w*|fail\w*|refus\w*|declin\w*|deni\w*|deny"
+    r"|avoid\w*|absen\w*|miss(?:ed|es|ing)?|devoid|minus|skip\w*|prevent\w*|remaining|remains?|left|leftover|rest"
+    r"|only|just|out of|free|other than|apart from|aside from|besides|rather than|instead|different|beyond|exceed\w*"
+    r"|expired?|malfunction\w*|lose|lost|broken?|limit\w*|waste\w*|last)\b"
+)
+_MORE: Final = "more greater larger bigger longer taller older faster quicker higher heavier additional"
+_LESS: Final = "less fewer smaller shorter younger slower lower lighter"
+_UP: Final = frozenset(_MORE.split())
+_DOWN: Final = frozenset(_LESS.split())
+_LOWER_BOUND: Final = re.compile(
+    r"\b(?:at least|at the least|at a minimum|minimum|no less than|no fewer than|not less than|not fewer than"
+    r"|or more|or higher|or greater|or above|or older|or over|least)\b"
+)
+_UPPER_BOUND: Final = re.compile(
+    r"\b(?:at most|at the most|at a maximum|maximum|max|no more than|no greater than|not more than|not exceed\w*"
+    r"|or less|or fewer|or lower|or below|or younger|or under|up to|limit\w*|most|capacity)\b"
+)
+_STRICT_LOWER: Final = re.compile(r"\b(?:at least|no less than|no fewer than|not less than) \S*\d")
+_STRICT_UPPER: Final = re.compile(r"\b(?:at most|no more than|not more than|no greater than) \S*\d")
+_WORD: Final = re.compile(r"[a-z]+")
+#: Words after a number within which "more" or "less" belongs to it: "7 centimeters shorter", "5 years of age older".
+_REACH: Final = 4
+
+
+def keeps_negation(original: str, rewording: str) -> bool:
+    """False when one text denies something and the other has neither a negation nor another way to deny."""
+    old, new = normalise(original), normalise(rewording)
+    if bool(_NEGATION.search(old)) == bool(_NEGATION.search(new)):
+        return True
+    return bool(_DENIAL.search(new if _NEGATION.search(old) else old))
+
+
+def keeps_comparison(original: str, rewording: str) -> bool:
+    """False when a bound on a number came or went, when a bound turned round, or when more became less."""
+    old, new = prepare(original), prepare(rewording)
+    return not (_bounds_differ(old, new) or _bounds_differ(new, old) or _direction_turned(old, new))
+
+
+def _bounds_differ(these: str, others: str) -> bool:
+    lower, upper = bool(_LOWER_BOUND.search(others)), bool(_UPPER_BOUND.search(others))
+    return bool((_STRICT_LOWER.search(these) and not lower) or (_STRICT_UPPER.search(these) and not upper))
+
+
+def _direction_turned(old: str, new: str) -> bool:
+    old_all, new_all = _directions(old), _directions(new)
+    if len(old_all) == 1 and len(new_all) == 1 and old_all != new_all:
+        return True
+    old_by_number, new_by_number = _directions_of_numbers(old), _directions_of_numbers(new)
+    return any(not old_by_number[value] & new_by_number[value] for value in old_by_number.keys() & new_by_number.keys())
+
+
+def _directions(text: str) -> set[str]:
+    found = set(_WORD.findall(text))
+    return {name for name, words in (("up", _UP), ("down", _DOWN)) if found & words}
+
+
+def _directions_of_numbers(prepared: str) -> dict[Decimal, set[str]]:
+    """For each number, whether it says how much more or how much less; numbers that say neither are left out."""
+    found: dict[Decimal, set[str]] = {}
+    numerals = scan_numerals(prepared)
+    for index, numeral in enumerate(numerals):
+        stop = numerals[index + 1].start if index + 1 < len(numerals) else len(prepared)
+        clause = re.split(r"[.;:?!]", prepared[numeral.end : stop], maxsplit=1)[0]
+        for word in _WORD.findall(clause)[:_REACH]:
+            direction = "up" if word in _UP else "down" if word in _DOWN else None
+            if direction:
+                found.setdefault(numeral.value, set()).add(direction)
+                break
+    return found

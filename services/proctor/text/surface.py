@@ -1,0 +1,67 @@
+"""How different two texts look, whatever they mean: the part of a rewording that defeats recall."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from itertools import pairwise
+
+from proctor.text.normalise import words
+
+
+def jaccard(left: frozenset[Hashable], right: frozenset[Hashable]) -> float:
+    """Shared share of two sets, 0 to 1; two empty sets are equal, so 1."""
+    union = len(left | right)
+    return len(left & right) / union if union else 1.0
+
+
+def bigrams(tokens: Sequence[Hashable]) -> frozenset[Hashable]:
+    """The adjacent pairs of a sequence; a sequence of one gives itself, so that short texts can differ."""
+    return frozenset(pairwise(tokens)) if len(tokens) > 1 else frozenset(tokens)
+
+
+def token_overlap(
+    question: str, rewording: str, choices: Sequence[str] = (), reworded_choices: Sequence[str] = ()
+) -> float:
+    """Jaccard overlap of word bigrams, 0 to 1; where there are options, the mean of it and of the options' order.
+
+    The two are averaged instead of pooled, because in a pool a long question would drown any change of its
+    options, and the order of options is what a model memorises as readily as the words.
+    """
+    overlap = jaccard(bigrams(words(question)), bigrams(words(rewording)))
+    if not choices:
+        return overlap
+    return (overlap + jaccard(bigrams(tuple(choices)), bigrams(tuple(reworded_choices)))) / 2
+
+
+def word_edit_distance(left: str, right: str) -> float:
+    """Levenshtein distance over words, divided by the longer text's words; 0 to 1, and 0 for two empty texts."""
+    a, b = words(left), words(right)
+    longer = max(len(a), len(b))
+    return levenshtein(a, b) / longer if longer else 0.0
+
+
+def levenshtein(left: Sequence[Hashable], right: Sequence[Hashable]) -> int:
+    """Levenshtein distance of two sequences.
+
+    Bit-parallel over one integer as wide as `left` is long (Hyyrö 2003, "A bit-vector algorithm for computing
+    Levenshtein and Damerau edit distances"): a row of the table costs a handful of integer operations.
+    """
+    if not left or not right:
+        return max(len(left), len(right))
+    positions: dict[Hashable, int] = {}
+    for index, token in enumerate(left):
+        positions[token] = positions.get(token, 0) | (1 << index)
+    mask, last = (1 << len(left)) - 1, 1 << (len(left) - 1)
+    positive, negative, distance = mask, 0, len(left)
+    for token in right:
+        match = positions.get(token, 0)
+        diagonal = ((((match & positive) + positive) ^ positive) | match | negative) & mask
+        up, down = (negative | ~(diagonal | positive)) & mask, diagonal & positive
+        if up & last:
+            distance += 1
+        elif down & last:
+            distance -= 1
+        up = ((up << 1) | 1) & mask
+        down = (down << 1) & mask
+        positive, negative = (down | ~(diagonal | up)) & mask, diagonal & up
+    return distance

@@ -1,0 +1,132 @@
+"""`proctor audit run` over real GSM8K items, against an OpenAI-compatible endpoint that replays recorded answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.replay_server import MODEL, Replay, recorded_answers, replay_server
+from tests.support import free_port, shared_data, wait_until
+
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.fixture(scope="module")
+def replay() -> Iterator[Replay]:
+    with replay_server(recorded_answers(shared_data())) as server:
+        yield server
+
+
+def suite_file(folder: Path, endpoint: str, **changes: Any) -> Path:
+    """A suite over the first 50 GSM8K items with GPT-4's rewordings as imported variants."""
+    data = shared_data()
+    suite = {
+        "audit_suite_id": "gsm8k-replayed",
+        "model_config": {
+            "model_id": f"tests/{MODEL}",
+            "model_version": "sha256:" + "5" * 64,
+            "endpoint": endpoint,
+        },
+        "dataset_config": {
+            "benchmark_name": "gsm8k",
+            "path": str(data / "gsm8k" / "test.jsonl"),
+            "sample_size": 50,
+            "selection": "first",
+        },
+        "perturbation_config": {
+            "perturbation_strategy": "imported",
+            "rewordings_path": str(data / "gsm8k" / "rephrased.jsonl"),
+            "num_variants_per_item": 1,
+            "min_semantic_distance": 0.01,
+            "max_semantic_distance": 0.45,
+        },
+        "decoding_config": {"max_tokens": 768},
+        "metric_config": {"extractor": "numeric"},
+        **changes,
+    }
+    path = folder / "suite.json"
+    path.write_text(json.dumps(suite))
+    return path
+
+
+def audit_run(suite: Path, home: Path) -> list[str]:
+    return [
+        sys.executable, "-m", "proctor", "audit", "run", str(suite), "--home", str(home), "--format", "json",
+    ]  # fmt: skip
+
+
+def registered_versions(home: Path) -> int:
+    """How many model versions the registry's own database holds."""
+    import sqlite3
+
+    databases = list((home / "mlflow").glob("*.db")) + list((home / "mlflow").glob("*.sqlite"))
+    if not databases:
+        return 0
+    with sqlite3.connect(databases[0]) as connection:
+        count: int = connection.execute("select count(*) from model_versions").fetchone()[0]
+    connection.close()
+    return count
+
+
+def test_a_model_that_answers_both_wordings_alike_is_reviewed_for_want_of_items(tmp_path: Path, replay: Replay) -> None:
+    suite = suite_file(tmp_path, replay.url)
+    before = len(replay.asked)
+    run = subprocess.run(audit_run(suite, tmp_path / "home"), capture_output=True, text=True)
+    assert run.returncode == 3, run.stderr
+    result = json.loads(run.stdout)
+    assert result["decision"] == "review"
+    assert result["score_inflation_points"] == pytest.approx(0.0)
+    assert result["accuracy_canonical"] == result["accuracy_perturbed"]
+    assert any("items" in reason for reason in result["reasons"]), result["reasons"]
+    assert len(replay.asked) - before == result["n_trials"]
+    assert Path(result["report_path"]).is_file()
+    assert registered_versions(tmp_path / "home") == 1
+
+
+def test_an_endpoint_that_is_down_ends_with_one_clear_message_and_registers_nothing(tmp_path: Path) -> None:
+    suite = suite_file(tmp_path, f"http://127.0.0.1:{free_port()}/v1")
+    run = subprocess.run(audit_run(suite, tmp_path / "home"), capture_output=True, text=True)
+    assert run.returncode == 1
+    assert run.stdout == ""
+    assert "Traceback" not in run.stderr
+    assert "refused" in run.stderr
+    assert "127.0.0.1" in run.stderr
+    assert registered_versions(tmp_path / "home") == 0
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path, replay: Replay) -> None:
+    suite = suite_file(tmp_path, replay.url)
+    home = tmp_path / "home"
+    asked_before = len(replay.asked)
+    replay.free_answers = asked_before + 70
+    replay.pause.clear()
+    first = subprocess.Popen(audit_run(suite, home), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        # One shard of the two is answered, the other hangs in the endpoint.
+        wait_until(
+            lambda: len(replay.asked) >= replay.free_answers or first.poll() is not None,
+            timeout_s=90,
+            what="70 answers",
+        )
+        first.send_signal(signal.SIGINT)
+    finally:
+        replay.pause.set()
+        _, errors = first.communicate(timeout=60)
+    assert first.returncode == 130, errors
+    replay.free_answers = 10**9
+    asked_first = len(replay.asked) - asked_before
+    second = subprocess.run(audit_run(suite, home), capture_output=True, text=True)
+    assert second.returncode == 3, second.stderr
+    assert "Going on with audit" in second.stderr
+    result = json.loads(second.stdout)
+    asked_second = len(replay.asked) - asked_before - asked_first
+    assert asked_second < result["n_trials"], "answers that were there must not be asked for again"
+    assert os.path.exists(result["report_path"])

@@ -1,0 +1,156 @@
+"""The main job on real parts: `proctor demo`, twice, and what the servers themselves count."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor.domain.messages import QUEUES
+from tests.support import missing, wait_until
+
+pytestmark = pytest.mark.timeout(300)
+
+#: What may differ between two runs: where files lie. No time is in the document.
+_PATHS = ("report_path",)
+
+
+def demo_command(home: Path) -> list[str]:
+    return [sys.executable, "-m", "proctor", "demo", "--home", str(home), "--format", "json"]
+
+
+def need_triton() -> None:
+    from proctor.runtime.triton_server import find
+
+    if find() is None:
+        missing("Triton is not installed: python scripts/setup_triton.py")
+
+
+@pytest.fixture(scope="module")
+def two_runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[str, Any], Path]:
+    """The demo's document from a fresh home, and from the same home again."""
+    need_triton()
+    home = tmp_path_factory.mktemp("demo")
+    documents = []
+    for _ in range(2):
+        run = subprocess.run(demo_command(home), capture_output=True, text=True)
+        assert run.returncode == 0, run.stderr
+        documents.append(json.loads(run.stdout))
+    return documents[0], documents[1], home
+
+
+def by_model(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {model["model"]: model for model in document["models"]}
+
+
+def test_the_clean_model_is_approved_and_the_leaked_one_blocked(two_runs: Any) -> None:
+    models = by_model(two_runs[0])
+    assert models["reference-clean"]["decision"] == "approve"
+    assert models["reference-leaked"]["decision"] == "block"
+    assert models["reference-leaked"]["p_value"] < 0.001
+    low, high = models["reference-leaked"]["contamination_score_ci"]
+    assert low < models["reference-leaked"]["contamination_score"] < high
+
+
+def test_two_runs_agree_in_everything_but_paths(two_runs: Any) -> None:
+    first, second = ({**document, "models": [dict(model) for model in document["models"]]} for document in two_runs[:2])
+    for document in (first, second):
+        for model in document["models"]:
+            for key in _PATHS:
+                model.pop(key)
+    assert first == second
+
+
+def test_the_most_suspected_items_are_the_leaked_ones(two_runs: Any, bundle: Path) -> None:
+    truth = json.loads((bundle / "models" / "reference-leaked" / "leaked_items.json").read_text())
+    leaked = set(truth["item_ids"])
+    ranked = [item["item_id"] for item in by_model(two_runs[0])["reference-leaked"]["items"]]
+    hits = len(leaked & set(ranked[: len(leaked)]))
+    assert hits / len(leaked) >= 0.85
+
+
+def test_no_item_of_the_clean_model_is_flagged(two_runs: Any) -> None:
+    models = by_model(two_runs[0])
+    assert not any(item["flagged"] for item in models["reference-clean"]["items"])
+    assert any(item["flagged"] for item in models["reference-leaked"]["items"])
+
+
+def test_what_triton_the_ledger_and_mlflow_count_is_what_was_asked_and_decided(two_runs: Any) -> None:
+    document = two_runs[0]
+    trials = {model["model"]: model["n_trials"] for model in document["models"]}
+    assert all(count > 0 for count in trials.values())
+    assert document["counts"]["triton_answers"] == trials
+    assert document["counts"]["ledger_answers"] == trials
+    assert document["counts"]["mlflow_decisions"] == len(document["models"])
+
+
+def test_the_services_are_named_with_their_versions(two_runs: Any) -> None:
+    services = two_runs[0]["services"]
+    workers = {f"worker-{name}" for name in QUEUES}
+    assert set(services) == {"valkey", "triton", "mlflow"} | workers
+    assert all(re.fullmatch(r"\w+ \d+\.\d+(\.\d+)?\S*", version) for version in services.values()), services
+
+
+def test_the_protocol_digest_is_shared_and_the_fingerprints_are_not(two_runs: Any) -> None:
+    document = two_runs[0]
+    assert {model["protocol_digest"] for model in document["models"]} == {document["protocol_digest"]}
+    assert len({model["fingerprint"] for model in document["models"]}) == 2
+
+
+def test_nothing_is_left_running_and_no_file_is_half_written(two_runs: Any) -> None:
+    home = two_runs[2]
+    assert processes_of(home) == []
+    assert not [path for path in home.rglob(".*") if path.is_file() and ".sqlite" not in path.name]
+
+
+@pytest.mark.parametrize(
+    ("signal_number", "moment"),
+    [
+        (signal.SIGKILL, "starting"),
+        (signal.SIGINT, "starting"),
+        (signal.SIGKILL, "answering"),
+        (signal.SIGINT, "answering"),
+        (signal.SIGTERM, "answering"),
+    ],
+)
+def test_killing_the_demo_in_the_middle_leaves_no_process(
+    tmp_path: Path, signal_number: signal.Signals, moment: str
+) -> None:
+    need_triton()
+    log = tmp_path / "stderr"
+    home = tmp_path / "home"
+    with log.open("w") as stream:
+        demo = subprocess.Popen(demo_command(home), stdout=subprocess.DEVNULL, stderr=stream)
+    try:
+        if moment == "starting":
+            wait_until(lambda: len(processes_of(home)) >= 3, timeout_s=60, what="the first services")
+        else:
+            wait_until(lambda: moment in log.read_text(), timeout_s=120, what=f"{moment!r} in the demo's progress")
+        demo.send_signal(signal_number)
+        demo.wait(timeout=60)
+    finally:
+        demo.kill()
+        demo.wait()
+    wait_until(lambda: processes_of(home) == [], timeout_s=40, what="the end of every process")
+
+
+def processes_of(home: Path) -> list[int]:
+    """Every process whose environment names this home, the demo's own included."""
+    mark = f"PROCTOR_HOME={home}".encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                environment = (entry / "environ").read_bytes()
+            except OSError:
+                continue
+            if mark in environment.split(b"\0"):
+                found.append(int(entry.name))
+    return found

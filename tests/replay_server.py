@@ -1,0 +1,106 @@
+"""A local OpenAI-compatible server that replays recorded answers: a real HTTP endpoint without a model behind it.
+
+It knows each GSM8K question in its canonical and its reworded form and gives the recorded answer to both, so it
+behaves like a model whose accuracy does not depend on the wording.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+MODEL = "replayed-qwen2.5-1.5b"
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def recorded_answers(data: Path) -> dict[str, str]:
+    """Question text (canonical or reworded) → the recorded generation."""
+    results = json.loads((data / "case_study" / "instruct_max_new768.json").read_text("utf-8"))["results"]
+    texts = {int(row["id"].removeprefix("gsm8k-")): row.get("gen_text", "") for row in results}
+    test, rephrased = _rows(data / "gsm8k" / "test.jsonl"), _rows(data / "gsm8k" / "rephrased.jsonl")
+    answers = {}
+    for index, text in texts.items():
+        answers[test[index]["question"]] = text
+        answers[rephrased[index]["rephrased"]] = text
+    return answers
+
+
+@dataclass
+class Replay:
+    """A running replay server."""
+
+    url: str
+    asked: list[str] = field(default_factory=list)
+    pause: threading.Event = field(default_factory=threading.Event)
+    """While this is cleared, answers after the first `free_answers` wait: an audit can be caught half done."""
+    free_answers: int = 10**9
+
+
+@contextmanager
+def replay_server(answers: dict[str, str]) -> Iterator[Replay]:
+    """Serve recorded answers on a free loopback port."""
+    # The longest match wins: a question may be the beginning of another.
+    questions = sorted(answers, key=len, reverse=True)
+    replay = Replay(url="")
+    replay.pause.set()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self._reply(200, {"object": "list", "data": [{"id": MODEL, "object": "model"}]})
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            prompt = body.get("prompt") or body["messages"][-1]["content"]
+            replay.asked.append(prompt)
+            if len(replay.asked) > replay.free_answers:
+                replay.pause.wait(timeout=60)
+            text = next((answers[question] for question in questions if question in prompt), None)
+            if text is None:
+                self._reply(404, {"error": {"message": "no recorded answer for this prompt"}})
+                return
+            choice: dict[str, Any] = {"index": 0, "finish_reason": "stop"}
+            if "messages" in body:
+                choice["message"] = {"role": "assistant", "content": text}
+            else:
+                choice["text"] = text
+            usage = {"prompt_tokens": len(prompt.split()), "completion_tokens": len(text.split())}
+            self._reply(200, {"id": "replay", "model": MODEL, "choices": [choice], "usage": usage})
+
+        def _reply(self, status: int, document: dict[str, Any]) -> None:
+            data = json.dumps(document).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            """A client that was killed mid-request is what some tests do on purpose."""
+
+    server = Server(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    replay.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
+    try:
+        yield replay
+    finally:
+        replay.pause.set()
+        server.shutdown()
+        server.server_close()
