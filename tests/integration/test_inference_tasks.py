@@ -127,7 +127,7 @@ def test_an_endpoint_that_is_down_fails_the_whole_shard_for_now(worker: Worker, 
 
 
 def test_a_shard_that_cannot_be_read_is_final(worker: Worker) -> None:
-    answer = worker.run(worker.spec(), prompt(1), "half a pair: \ud83d")
+    answer = worker.run(worker.spec(), shard=worker.store.put(b'{"shard_id": "half a shard'))
     assert "is not valid" in str(answer.error)
     assert not answer.retryable
 

@@ -28,7 +28,7 @@ def test_absent_sampling_parameters_are_vllms_defaults() -> None:
     assert parse_sampling("") == parse_sampling("{}") == parse_sampling('{"max_tokens": null}') == Sampling(16, ())
 
 
-@given(st.integers(1, 131_072), st.lists(st.text(min_size=1), max_size=16), st.none() | st.integers())
+@given(st.integers(1, 131_072), st.lists(st.text(min_size=1), max_size=16), st.none() | st.integers(0, 2**53 - 1))
 def test_what_the_client_writes_the_model_reads(max_tokens: int, stop: list[str], seed: int | None) -> None:
     policy = Decoding(max_tokens=max_tokens, stop=tuple(stop), seed=seed, top_p=0.5)
     assert parse_sampling(sampling_parameters(policy)) == Sampling(max_tokens, tuple(stop))

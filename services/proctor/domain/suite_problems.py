@@ -8,12 +8,12 @@ rule over several fields counts only if none of them was touched.
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Collection
 from typing import Any
 
 from pydantic import ValidationError
 
-from proctor.domain.canonical import canonical_json
 from proctor.domain.problems import Fault, Path, Problem, SuiteProblems
 from proctor.domain.strict_json import Document, read_document
 from proctor.domain.suite import Suite
@@ -49,7 +49,7 @@ def _validate(document: Document) -> tuple[list[Fault], Suite | None]:
     touched = {fault.path for fault in faults}
     for _ in range(_MAX_ROUNDS):
         try:
-            suite = Suite.model_validate_json(canonical_json(tree), strict=True, by_alias=True, by_name=False)
+            suite = Suite.model_validate_json(json.dumps(tree), strict=True, by_alias=True, by_name=False)
         except ValidationError as error:
             entries = error.errors(include_url=False, include_input=False)
             # A misspelt key is one fault, not an unknown key and a missing one.

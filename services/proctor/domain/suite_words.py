@@ -186,16 +186,20 @@ def _within(value: float, place: Place | None) -> bool:
     return above and (high is None or value < high or (high_in and value == high))
 
 
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) else f"{value:g}"
+
+
 def range_words(place: Place | None) -> str:
     """The allowed range of a number: `above 0 and below 1`, `from 0 to 100`."""
     low, low_in, high, high_in = _bounds(place)
     if low is not None and high is not None and low_in and high_in:
-        return f"from {low:g} to {high:g}"
+        return f"from {_number(low)} to {_number(high)}"
     parts = []
     if low is not None:
-        parts.append(f"{low:g} or more" if low_in else f"above {low:g}")
+        parts.append(f"{_number(low)} or more" if low_in else f"above {_number(low)}")
     if high is not None:
-        parts.append(f"at most {high:g}" if high_in else f"below {high:g}")
+        parts.append(f"at most {_number(high)}" if high_in else f"below {_number(high)}")
     return " and ".join(parts)
 
 

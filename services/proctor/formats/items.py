@@ -105,7 +105,7 @@ def _load_hub(section: DatasetSection) -> LoadedItems:
     source = f"{section.hub_id}@{section.hub_revision}/{section.split}"
     faults = Faults(source, unit="row ")
     items = _gather(section, hub_rows(section), faults, source, typed=True)
-    digest = bytes_digest(canonical_json([item.plain() for item in items]))
+    digest = bytes_digest(canonical_json([[item.item_id, item.content_hash] for item in items]))
     return LoadedItems(items, digest, source, _duplicates(items))
 
 

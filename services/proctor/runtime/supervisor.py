@@ -278,7 +278,7 @@ class Supervisor:
             "services": [run.row(self._plan.log_path(name)) for name, run in self._runs.items()],
             "notes": list(self._plan.notes),
         }
-        write_atomic(self._plan.state_path, json.dumps(state, indent=2).encode() + b"\n")
+        write_atomic(self._plan.state_path, json.dumps(state, indent=2).encode() + b"\n", private=True)
 
     @staticmethod
     def _emit(**event: Any) -> None:

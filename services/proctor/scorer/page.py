@@ -189,6 +189,9 @@ def _setting(value: Any) -> str:
         return value or "empty"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, float) and value.is_integer():
+        # As the canonical document writes it: 5, not 5.0.
+        return str(int(value))
     if isinstance(value, (list, tuple, dict)) and not value:
         return "none"
     if isinstance(value, (list, tuple)) and all(isinstance(inner, str) for inner in value):

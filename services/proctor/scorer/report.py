@@ -9,7 +9,7 @@ in the page's footer only. The page is built by `proctor.scorer.html`, the docum
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Any, Literal
 
 from proctor.domain.base import Frozen
 from proctor.domain.canonical import bytes_digest, canonical_json
@@ -175,10 +175,19 @@ class RunFacts(Frozen):
 def to_json(report: Report) -> bytes:
     """The document's bytes: canonical JSON, the same for the same audit content.
 
-    Lone surrogates, which a completion can carry and UTF-8 cannot, become U+FFFD.
+    Lone surrogates, which text from elsewhere can carry and UTF-8 cannot, become U+FFFD.
     """
-    text = canonical_json(report.plain()).decode("utf-8", errors="surrogatepass")
-    return _LONE_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text).encode("utf-8")
+    return canonical_json(_storable(report.plain()))
+
+
+def _storable(value: Any) -> Any:
+    if isinstance(value, str):
+        return _LONE_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)
+    if isinstance(value, dict):
+        return {_storable(key): _storable(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_storable(inner) for inner in value]
+    return value
 
 
 def report_digest(report: Report) -> str:
