@@ -11,6 +11,9 @@ __version__ = "0.1.0"
 _LAZY: dict[str, str] = {
     "LocalStack": "proctor.runtime.stack",
     "Settings": "proctor.runtime.settings",
+    "Suite": "proctor.domain.suite",
+    "load_suite": "proctor.formats.suites",
+    "parse_suite": "proctor.domain.suite_problems",
 }
 
 __all__ = ["__version__", *_LAZY]

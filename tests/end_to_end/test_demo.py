@@ -74,6 +74,7 @@ def test_the_most_suspected_items_are_the_leaked_ones(two_runs: Any, bundle: Pat
     ranked = [item["item_id"] for item in by_model(two_runs[0])["reference-leaked"]["items"]]
     hits = len(leaked & set(ranked[: len(leaked)]))
     assert hits / len(leaked) >= 0.85
+    assert two_runs[0]["planted_truth"] == {"leaked_items": len(leaked), "found_among_most_suspected": hits}
 
 
 def test_no_item_of_the_clean_model_is_flagged(two_runs: Any) -> None:

@@ -20,7 +20,7 @@ from proctor.domain.messages import BuildVariants
 from proctor.domain.suite import DatasetSection, PerturbationSection
 from proctor.formats.items import load_items
 from proctor.formats.rewordings import match_rewordings, parse_rewordings
-from proctor.perturbation.encoder import PACKAGED_DIGEST, SentenceEncoder, Vectors, distances, resolve_encoder
+from proctor.perturbation.encoder import SentenceEncoder, Vectors, distances, resolve_encoder
 from proctor.perturbation.engine import build
 from proctor.perturbation.library import VariantLibrary
 from proctor.perturbation.strategies.compose import Chain
@@ -29,6 +29,7 @@ from proctor.perturbation.strategies.option_shuffle import OptionShuffle
 from proctor.perturbation.strategies.wordings import Wordings, WordingsData
 from proctor.perturbation.tasks import variants_for
 from proctor.runtime.artifacts import LocalArtifacts, get_model, put_model
+from proctor.runtime.packaged_encoder import PACKAGED_DIGEST
 from proctor.runtime.records import Records
 from proctor.runtime.settings import Settings
 from tests.support import REPOSITORY, missing, shared_data

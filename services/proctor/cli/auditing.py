@@ -17,7 +17,7 @@ from proctor.domain.decision import DecisionEvent, DecisionOutcome
 from proctor.domain.errors import ExitCode, ProctorError
 from proctor.domain.messages import StartAudit
 from proctor.domain.suite import Suite
-from proctor.router.audit import submit
+from proctor.router.audit import AuditData, submit
 from proctor.router.ledger import Ledger
 from proctor.router.ledger import Progress as LedgerProgress
 from proctor.runtime.artifacts import LocalArtifacts
@@ -45,13 +45,6 @@ _STEPS = {
     AuditState.DECIDED: "decided",
     AuditState.FAILED: "failed",
 }
-
-
-class AuditJob(NamedTuple):
-    """A suite to audit, with the folder that its relative paths start from."""
-
-    suite: Suite
-    base: Path
 
 
 class AuditResult(NamedTuple):
@@ -99,29 +92,29 @@ class AuditResult(NamedTuple):
         }
 
 
-def run_audits(jobs: Sequence[AuditJob], settings: Settings, *, check_health: Callable[[], None]) -> list[AuditResult]:
+def run_audits(
+    audited: Sequence[AuditData], settings: Settings, *, check_health: Callable[[], None]
+) -> list[AuditResult]:
     """Audit suites side by side and wait for their decisions.
 
     An audit that was interrupted goes on where it stopped.
 
     Args:
-        jobs: the suites.
+        audited: the suites with their data.
         settings: where the services are.
         check_health: raises when a service of the stack has died.
 
     Raises:
-        BadInputError: a suite's data or endpoint cannot be used.
+        BadInputError: a suite names an endpoint that is not known here.
         ProctorError: an audit failed; the message says which and why.
     """
     configure(settings)
     with closing(Records(settings.records_url)) as records, closing(Ledger(settings.ledger_url)) as ledger:
         audits = []
-        for job in jobs:
-            record, resumed, notes = submit(
-                job.suite, job.base, settings, records, LocalArtifacts(settings.artifacts_dir)
-            )
+        for data in audited:
+            record, resumed = submit(data, settings, records, LocalArtifacts(settings.artifacts_dir))
             audits.append(record)
-            for note in notes:
+            for note in data.notes:
                 say(f"note: {note}", err=True)
             if resumed:
                 done = ledger.progress(record.audit_id)
@@ -131,7 +124,7 @@ def run_audits(jobs: Sequence[AuditJob], settings: Settings, *, check_health: Ca
                     err=True,
                 )
             send(StartAudit(audit_id=record.audit_id))
-        ended = _watch(audits, [job.suite for job in jobs], records, ledger, check_health)
+        ended = _watch(audits, [data.suite for data in audited], records, ledger, check_health)
         failures = [record for record in ended if record.state is AuditState.FAILED]
         if failures:
             raise ProctorError(

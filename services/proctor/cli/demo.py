@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
     from proctor.runtime.stack import LocalStack
 
 #: What the gate must decide: the truth was planted by `scripts/train_reference_models.py`.
-EXPECTED = {"reference-clean": "approve", "reference-leaked": "block"}
+LEAKED = "reference-leaked"
+EXPECTED = {"reference-clean": "approve", LEAKED: "block"}
+#: The ground truth of a reference bundle, beside the leaked model's weights.
+LEAKED_ITEMS = "leaked_items.json"
 
 
 @click.command()
@@ -43,11 +47,12 @@ def demo(home: Path, bundle: Path | None, output: str) -> ExitCode:
     them, writes the decisions back, and stops everything it started. Exits with 0 when the clean model is approved and
     the leaked one blocked.
     """
-    from proctor.cli.auditing import AuditJob, run_audits
+    from proctor.cli.auditing import run_audits
     from proctor.cli.local import stack_for
     from proctor.cli.results import print_results
     from proctor.domain.suite_problems import parse_suite
     from proctor.registry.mlflow_registry import MlflowRegistry
+    from proctor.router.audit import gather
     from proctor.runtime.files import write_atomic
     from proctor.runtime.stack import StackSpec
 
@@ -56,31 +61,39 @@ def demo(home: Path, bundle: Path | None, output: str) -> ExitCode:
         settings = stack.settings
         assert settings.registry_uri is not None
         registry = MlflowRegistry(settings.registry_uri)
-        jobs = []
+        audited = []
         for name in EXPECTED:
             text = demo_suite(name, settings.bundle)
             write_atomic(home / "suites" / f"{name}.json", text.encode())
             suite = parse_suite(text)
             version = registry.ensure_version(suite.model.model_id, suite.model.model_version)
             say(f"Registered {name}, version {version}, in MLflow.", err=True)
-            jobs.append(AuditJob(suite, home / "suites"))
-        results = run_audits(jobs, settings, check_health=stack.check)
+            audited.append(gather(suite, home / "suites", settings.bundle))
+        results = run_audits(audited, settings, check_health=stack.check)
         services = {service.name: service.version for service in stack.status()}
         counts = {
             "triton_answers": triton_answers(stack),
             "ledger_answers": {result.event.model_id: result.trials.done for result in results},
             "mlflow_decisions": registry.counts().decisions,
         }
+    models = [result.summary() for result in results]
+    truth = planted_truth(settings.bundle, models)
     if output == "json":
         document: dict[str, Any] = {
             "protocol_digest": results[0].event.protocol_digest,
             "services": services,
             "counts": counts,
-            "models": [result.summary() for result in results],
+            "planted_truth": truth,
+            "models": models,
         }
         print_json(document)
     else:
         print_results(results)
+        say(
+            f"\nThe planted truth: {truth['leaked_items']} items are in the leaked model's memory, and "
+            f"{truth['found_among_most_suspected']} of the {truth['leaked_items']} items that its report suspects most "
+            "are among them."
+        )
     decisions = {result.event.model_id: result.event.outcome.value for result in results}
     if decisions != EXPECTED:
         say(f"These are not the decisions that the planted truth calls for, which are {EXPECTED}.", err=True)
@@ -101,6 +114,13 @@ def demo_suite(model_id: str, bundle: Path) -> str:
         raise StoreError(f"the reference bundle has no {weights}: {error.strerror}") from None
     template["model_config"].update(model_id=model_id, model_version=digest)
     return json.dumps(template, indent=2) + "\n"
+
+
+def planted_truth(bundle: Path, models: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """How many items were leaked into the leaked model, and how many of as many most suspected ones are of those."""
+    leaked = set(json.loads((bundle / "models" / LEAKED / LEAKED_ITEMS).read_text("utf-8"))["item_ids"])
+    (ranked,) = ([item["item_id"] for item in model["items"]] for model in models if model["model"] == LEAKED)
+    return {"leaked_items": len(leaked), "found_among_most_suspected": len(leaked.intersection(ranked[: len(leaked)]))}
 
 
 def triton_answers(stack: LocalStack) -> dict[str, int]:

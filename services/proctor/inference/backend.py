@@ -1,4 +1,4 @@
-"""What a backend is, and which one an endpoint needs.
+"""What a backend is: the contract that every one keeps, and what they share in keeping it.
 
 A backend asks one endpoint. It keeps the order of the trials, answers every one of them, and never raises for a
 single trial: what went wrong stands in that trial's completion, with whether asking again may help.
@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from proctor.domain.errors import EndpointError
 from proctor.domain.messages import EndpointSpec
 from proctor.domain.trial import Completion, Decoding, FinishReason, Trial
-from proctor.runtime.settings import Settings
 
 #: A prompt above this is refused before it is sent: no benchmark has one, and 64 of them travel at once.
 MAX_PROMPT_BYTES = 1 << 20
@@ -70,33 +68,6 @@ class Backend(Protocol):
     async def close(self) -> None:
         """Give back the connection."""
         ...
-
-
-def open_backend(spec: EndpointSpec, settings: Settings) -> Backend:
-    """The backend that speaks to an endpoint. Connects when first asked.
-
-    Raises:
-        BadInputError: the URL does not suit the backend.
-        EndpointError: the packages that the backend needs are not installed.
-    """
-    try:
-        if spec.backend == "triton":
-            from proctor.inference.triton import TritonBackend
-
-            return TritonBackend(spec)
-        if spec.backend == "openai":
-            from proctor.inference.openai import OpenAIBackend
-
-            return OpenAIBackend(spec)
-        from proctor.inference.in_process import InProcessBackend
-
-        return InProcessBackend(spec, settings)
-    except ModuleNotFoundError as error:
-        extra = "triton" if spec.backend == "triton" else "reference"
-        raise EndpointError(
-            f"this worker cannot speak to a {spec.backend} endpoint, because the package {error.name!r} is missing; "
-            f"install proctor[{extra}]"
-        ) from error
 
 
 def prompt_bytes(prompt: str) -> bytes:

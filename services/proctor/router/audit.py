@@ -114,46 +114,74 @@ def resolve_endpoint(suite: Suite, settings: Settings) -> EndpointSpec:
     )
 
 
+class AuditData(NamedTuple):
+    """A suite with the content of the files that it names."""
+
+    suite: Suite
+    items: ItemSet
+    rewordings: bytes | None
+    contents: ContentDigests
+    notes: tuple[str, ...]
+    """What a person should know of the data, e.g. that the file holds fewer items than the sample asks for."""
+
+
+def gather(suite: Suite, base: Path, bundle: Path) -> AuditData:
+    """Read the files that a suite names.
+
+    Args:
+        suite: the suite.
+        base: the folder that its relative paths start from.
+        bundle: the reference bundle, for the benchmark that Proctor ships.
+
+    Raises:
+        BadInputError: when one cannot be read or used.
+    """
+    loaded = load_items(suite.dataset, base, bundle)
+    rewordings = None
+    if suite.perturbation.rewordings_path is not None:
+        path = base / suite.perturbation.rewordings_path
+        try:
+            rewordings = path.read_bytes()
+        except OSError as error:
+            raise BadInputError(
+                f"perturbation_config.rewordings_path: {path} cannot be read: {error.strerror}"
+            ) from None
+    return AuditData(
+        suite=suite,
+        items=ItemSet(items=select_items(loaded.items, suite.dataset)),
+        rewordings=rewordings,
+        contents=content_digests(suite, base, bundle),
+        notes=tuple(loaded.notes(suite.dataset)),
+    )
+
+
 class Submission(NamedTuple):
     """An audit on record."""
 
     record: AuditRecord
     resumed: bool
     """Whether it goes on with one that did not end."""
-    notes: tuple[str, ...]
-    """What a person should know of the data, e.g. that the file holds fewer items than the sample asks for."""
 
 
-def submit(suite: Suite, base: Path, settings: Settings, records: Records, artifacts: ArtifactStore) -> Submission:
+def submit(data: AuditData, settings: Settings, records: Records, artifacts: ArtifactStore) -> Submission:
     """Put an audit on record, or find the unfinished one of the same subject.
 
     The subject is the fingerprint of the suite (model and version included) with the content of its files, so the
     same suite started again goes on with the audit that was interrupted.
 
     Raises:
-        BadInputError: when the suite's data or endpoint cannot be used; nothing is on record then.
+        BadInputError: when the suite's endpoint is not known here; nothing is on record then.
     """
+    suite = data.suite
     endpoint = resolve_endpoint(suite, settings)
-    loaded = load_items(suite.dataset, base, settings.bundle)
-    items, notes = select_items(loaded.items, suite.dataset), tuple(loaded.notes(suite.dataset))
-    contents = content_digests(suite, base, settings.bundle)
-    rewordings = None
-    if suite.perturbation.rewordings_path is not None:
-        rewordings_file = base / suite.perturbation.rewordings_path
-        try:
-            rewordings = artifacts.put(rewordings_file.read_bytes())
-        except OSError as error:
-            raise BadInputError(
-                f"perturbation_config.rewordings_path: {rewordings_file} cannot be read: {error.strerror}"
-            ) from None
-    card = protocol_card(suite, contents, evaluator_version=evaluator_version())
-    item_set = put_model(artifacts, ItemSet(items=items))
-    subject = short_id([card.fingerprint, item_set])
+    card = protocol_card(suite, data.contents, evaluator_version=evaluator_version())
+    items = put_model(artifacts, data.items)
+    subject = short_id([card.fingerprint, items])
     inputs = AuditInputs(
-        items=item_set,
+        items=items,
         perturbation=put_model(artifacts, suite.perturbation),
-        rewordings=rewordings,
-        contents=contents,
+        rewordings=artifacts.put(data.rewordings) if data.rewordings is not None else None,
+        contents=data.contents,
         endpoint=endpoint,
     )
     latest = records.latest_audit(subject)
@@ -166,6 +194,5 @@ def submit(suite: Suite, base: Path, settings: Settings, records: Records, artif
             expected=[latest.state],
             inputs=earlier.model_copy(update={"endpoint": endpoint}).plain(),
         )
-        return Submission(records.audit(latest.audit_id), True, notes)
-    record = records.create_audit(subject, suite.model_dump_json(by_alias=True), inputs.plain())
-    return Submission(record, False, notes)
+        return Submission(records.audit(latest.audit_id), True)
+    return Submission(records.create_audit(subject, suite.model_dump_json(by_alias=True), inputs.plain()), False)

