@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
@@ -107,6 +107,8 @@ def test_fishers_test_is_that_of_scipy(m: int, n: int, data: st.DataObject) -> N
     assert fisher_two_sided(a, m, b, n) == pytest.approx(wanted, rel=1e-7)
 
 
+# statsmodels collects the garbage of the whole test run at every call.
+@settings(max_examples=15)
 @given(st.lists(st.floats(0, 1), max_size=12))
 def test_holms_correction_is_that_of_statsmodels(p_values: list[float]) -> None:
     wanted = multipletests(p_values, method="holm")[1] if p_values else []
