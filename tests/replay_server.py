@@ -43,6 +43,8 @@ class Replay:
     pause: threading.Event = field(default_factory=threading.Event)
     """While this is cleared, answers after the first `free_answers` wait: an audit can be caught half done."""
     free_answers: int = 10**9
+    dies_after: int = 10**9
+    """Past this many questions every connection is dropped without an answer."""
 
 
 @contextmanager
@@ -63,6 +65,10 @@ def replay_server(answers: dict[str, str]) -> Iterator[Replay]:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             prompt = body.get("prompt") or body["messages"][-1]["content"]
             replay.asked.append(prompt)
+            if len(replay.asked) > replay.dies_after:
+                self.close_connection = True
+                self.connection.close()
+                return
             if len(replay.asked) > replay.free_answers:
                 replay.pause.wait(timeout=60)
             text = next((answers[question] for question in questions if question in prompt), None)

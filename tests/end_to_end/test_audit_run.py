@@ -102,6 +102,25 @@ def test_an_endpoint_that_is_down_ends_with_one_clear_message_and_registers_noth
     assert registered_versions(tmp_path / "home") == 0
 
 
+def test_an_endpoint_that_dies_midway_leaves_the_audit_open_and_registers_nothing(
+    tmp_path: Path, replay: Replay
+) -> None:
+    suite, home = suite_file(tmp_path, replay.url), tmp_path / "home"
+    begun = len(replay.asked)
+    replay.dies_after = begun + 60
+    first = subprocess.run(audit_run(suite, home), capture_output=True, text=True)
+    assert first.returncode == 1, first.stderr
+    assert first.stdout == ""
+    assert "got no answer" in first.stderr
+    assert registered_versions(home) == 0
+    replay.dies_after = 10**9
+    second = subprocess.run(audit_run(suite, home), capture_output=True, text=True)
+    assert second.returncode == 3, second.stderr
+    assert "Going on with audit" in second.stderr
+    assert json.loads(second.stdout)["accuracy_canonical"] == json.loads(second.stdout)["accuracy_perturbed"]
+    assert registered_versions(home) == 1
+
+
 def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path, replay: Replay) -> None:
     suite = suite_file(tmp_path, replay.url)
     home = tmp_path / "home"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ import pytest
 from proctor.domain.canonical import bytes_digest
 from proctor.domain.manifest import CompletionSet
 from proctor.domain.messages import EndpointProbed, EndpointSpec, Message, ProbeEndpoint, RunShard, ShardAnswered
-from proctor.domain.trial import Arm, Decoding, Shard, Trial
+from proctor.domain.trial import Arm, Completion, Decoding, Shard, Trial
 from proctor.inference import shards, tasks
 from proctor.inference.event_loop import EventLoopThread
 from proctor.inference.reference_model import ReferenceModel, weights_digest
@@ -146,7 +146,6 @@ def test_a_shard_that_is_not_in_the_store_is_answered_too(worker: Worker) -> Non
 
 
 def test_trials_that_failed_in_passing_are_asked_again(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
-    from proctor.domain.trial import Completion
 
     asked: list[list[str]] = []
 
@@ -168,6 +167,31 @@ def test_trials_that_failed_in_passing_are_asked_again(worker: Worker, monkeypat
     got = get_model(worker.store, answer.completions, CompletionSet).completions
     assert [c.text for c in got] == ["A", "B", "C"]
     assert asked == [["a", "b", "c"], ["b"], ["b"]]
+
+
+def test_a_shard_with_too_many_holes_is_a_failed_one_and_one_with_few_is_an_answered_one(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shards, "_AGAIN_AFTER_S", ())
+
+    class Dying:
+        async def complete(self, trials: Sequence[Trial], decoding: Decoding, *, deadline_s: float) -> list[Completion]:
+            return [
+                Completion(trial_id=trial.trial_id, error="connection refused", finish_reason="error", retryable=True)
+                if trial.prompt == "lost"
+                else Completion(trial_id=trial.trial_id, text="A")
+                for trial in trials
+            ]
+
+        async def close(self) -> None: ...
+
+    monkeypatch.setattr(shards, "open_backend", lambda spec, settings: Dying())
+    few = worker.run(worker.spec(), *["asked"] * 39, "lost")
+    assert few.completions is not None
+    many = worker.run(worker.spec(), *["asked"] * 37, "lost", "lost", "lost")
+    assert many.completions is None
+    assert many.retryable
+    assert many.error == "3 of 40 prompts got no answer: connection refused"
 
 
 def test_the_connection_is_kept_between_shards_and_given_back_at_the_end(worker: Worker) -> None:

@@ -31,6 +31,7 @@ from proctor.domain.suite import Suite
 from proctor.router import tasks
 from proctor.router.audit import gather, resolve_endpoint, submit, view
 from proctor.router.ledger import MAX_ATTEMPTS, Ledger
+from proctor.router.plan import plan_shards
 from proctor.runtime.artifacts import LocalArtifacts, get_model, put_model
 from proctor.runtime.records import AuditState, Records
 from proctor.runtime.settings import Settings
@@ -203,7 +204,38 @@ def test_a_model_of_which_no_trial_is_answered_gets_no_decision(bench: Bench) ->
     assert len(bench.ledger.dead(audit)) == 4
 
 
-def test_a_failing_shard_is_given_up_after_its_attempts_and_the_rest_is_scored(bench: Bench) -> None:
+def test_an_audit_that_lost_a_part_of_an_arm_fails_and_goes_on_with_that_part(bench: Bench) -> None:
+    audit = bench.to_answering()
+    lost: str | None = None
+    while shards := bench.take(RunShard):
+        for shard in shards:
+            assert isinstance(shard, RunShard)
+            lost = lost or shard.shard_id
+            bad = shard.shard_id == lost
+            tasks.shard_answered(
+                ShardAnswered(
+                    audit_id=audit, shard_id=shard.shard_id, attempt=shard.attempt,
+                    completions=None if bad else "sha256:c", error="endpoint gone" if bad else None,
+                )
+            )  # fmt: skip
+    assert bench.state(audit) is AuditState.FAILED
+    assert "64 of 200 trials got no answer; the last failure: endpoint gone" in bench.records.audit(audit).detail
+    tasks.start(StartAudit(audit_id=bench.submit()))
+    tasks.endpoint_probed(EndpointProbed(audit_id=audit, ok=True, model_digest=PINNED))
+    bench.sent.clear()
+    tasks.variants_built(VariantsBuilt(audit_id=audit, variants=bench.variants(audit)))
+    (again,) = bench.take(RunShard)
+    assert isinstance(again, RunShard)
+    assert again.shard_id == lost
+    tasks.shard_answered(ShardAnswered(audit_id=audit, shard_id=lost, attempt=1, completions="sha256:late"))
+    assert bench.take(ScoreAudit)
+
+
+def test_a_poison_shard_is_given_up_after_its_attempts_and_the_rest_is_scored(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Small shards, so that one is less than a twentieth of its arm.
+    monkeypatch.setattr(tasks, "plan_shards", lambda trials: plan_shards(trials, shard_trials=4))
     audit = bench.to_answering()
     poison: str | None = None
     attempts = 0
@@ -228,7 +260,7 @@ def test_a_failing_shard_is_given_up_after_its_attempts_and_the_rest_is_scored(b
     assert isinstance(scoring[0], ScoreAudit)
     manifest = get_model(bench.artifacts, scoring[0].manifest, AuditManifest)
     assert [dead.cause for dead in manifest.dead] == ["poison"]
-    assert len(manifest.answered) == 3
+    assert len(manifest.answered) == 49
 
 
 def test_starting_again_keeps_what_was_answered(bench: Bench) -> None:

@@ -127,9 +127,11 @@ def run_audits(
         ended = _watch(audits, [data.suite for data in audited], records, ledger, check_health)
         failures = [record for record in ended if record.state is AuditState.FAILED]
         if failures:
+            undecided = all(records.decision(record.audit_id) is None for record in failures)
             raise ProctorError(
-                "; ".join(f"audit {record.audit_id} failed: {record.detail}" for record in failures)
-                + ". Nothing was written to the registry; the same command goes on from here once that is mended."
+                "; ".join(f"audit {record.audit_id} failed: {record.detail.rstrip('.')}" for record in failures)
+                + (". Nothing was written to the registry" if undecided else "")
+                + ". Once that is mended, the same command goes on from here."
             )
         return [_result(record, records, ledger) for record in ended]
 

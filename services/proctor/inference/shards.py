@@ -15,12 +15,15 @@ from proctor.runtime.settings import Settings
 
 #: Waits before the prompts that failed in passing are asked again: a server that restarts needs a few seconds.
 _AGAIN_AFTER_S = (1.0, 4.0)
+#: More unanswered prompts than this, and the shard counts as failed: it is asked again as a whole, or given up with the
+#: cause, instead of being recorded with holes that no later attempt would fill. It is the protocol channel's limit.
+_MAX_UNANSWERED_SHARE = 0.05
 #: A worker meets few endpoints; past this many the least recently used connection is given back.
 _MAX_OPEN = 8
 
 
 class ShardUnanswered(EndpointError):
-    """No trial of a shard got an answer, and asking again may help: the endpoint is down, not the prompts wrong."""
+    """Too few trials of a shard got an answer, and asking again may help: the endpoint is at fault, no prompt."""
 
 
 class Backends:
@@ -40,7 +43,7 @@ class Backends:
         """One completion a trial, in order. Trials that failed in passing are asked again while there is time.
 
         Raises:
-            ShardUnanswered: not one trial got an answer.
+            ShardUnanswered: more than a twentieth of the trials got no answer.
             EndpointError: the endpoint serves another model than the pinned one.
         """
         deadline = time.monotonic() + deadline_s
@@ -57,6 +60,11 @@ class Backends:
             repeated = await backend.complete([trials[place] for place in failed], decoding, deadline_s=left_s)
             for place, completion in zip(failed, repeated, strict=True):
                 completions[place] = completion
+        failed = [place for place, completion in enumerate(completions) if _failed_in_passing(completion)]
+        if len(failed) > _MAX_UNANSWERED_SHARE * len(completions):
+            raise ShardUnanswered(
+                f"{len(failed)} of {len(completions)} prompts got no answer: {completions[failed[0]].error}"
+            )
         return completions
 
     async def close(self) -> None:

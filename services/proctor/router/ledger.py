@@ -32,8 +32,9 @@ from proctor.domain.errors import StoreError
 
 #: A week: longer than any audit, short enough that a forgotten one clears itself away.
 KEY_TTL = timedelta(days=7)
-#: Longest time from dispatch to answer; past it the reconciler gives the shard to another worker.
-LEASE = timedelta(seconds=300)
+#: Longest time from dispatch to answer; past it the reconciler gives the shard to another worker. Long enough for an
+#: endpoint on a laptop that takes ten seconds a prompt and one prompt at a time.
+LEASE = timedelta(minutes=15)
 #: Attempts before a shard is given up: one for bad luck, one for a restart, one to be sure.
 MAX_ATTEMPTS = 3
 

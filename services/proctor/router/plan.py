@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from proctor.domain.canonical import short_id
 from proctor.domain.item import Item, Variant
 from proctor.domain.suite import PromptSection
 from proctor.domain.trial import Arm, Shard, Trial
+from proctor.evidence.protocol import MAX_FAILED_SHARE
 from proctor.text.prompt import render_prompt
 
 #: The low end of the design's 64–256: small enough that progress is seen and little is redone after a fault.
@@ -62,6 +64,18 @@ def plan_shards(trials: Sequence[Trial], *, shard_trials: int = SHARD_TRIALS) ->
             yield _shard(open_shards.pop((trial.stage, trial.arm)))
     for batch in open_shards.values():
         yield _shard(batch)
+
+
+def too_many_dead(shards: Iterable[Shard], dead: Collection[str]) -> bool:
+    """Whether so much of an arm was given up that no decision but review could come of what was answered.
+
+    Such an audit is better left open: started again, it asks for what is missing, and a decision ends it.
+    """
+    asked, lost = Counter[Arm](), Counter[Arm]()
+    for shard in shards:
+        asked[shard.arm] += len(shard.trials)
+        lost[shard.arm] += len(shard.trials) if shard.shard_id in dead else 0
+    return any(lost[arm] > MAX_FAILED_SHARE * asked[arm] for arm in asked)
 
 
 def _shard(trials: Sequence[Trial]) -> Shard:

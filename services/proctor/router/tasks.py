@@ -7,6 +7,7 @@ a message that is delivered twice, or replayed after an interruption, finds its 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -26,9 +27,10 @@ from proctor.domain.messages import (
     StartAudit,
     VariantsBuilt,
 )
+from proctor.domain.trial import Shard
 from proctor.router.audit import AuditInputs, AuditView, view
 from proctor.router.ledger import LEASE, Ledger, PlannedShard
-from proctor.router.plan import plan_shards, plan_trials
+from proctor.router.plan import plan_shards, plan_trials, too_many_dead
 from proctor.runtime.artifacts import get_model, put_model
 from proctor.runtime.events import publish_decision
 from proctor.runtime.records import AuditState
@@ -194,9 +196,10 @@ def _go_on(audit_id: str) -> None:
 def _finish(audit: AuditView) -> None:
     ledger = _ledger()
     entries, done, dead = ledger.entries(audit.audit_id), ledger.done(audit.audit_id), ledger.dead(audit.audit_id)
-    if not done:
-        cause = next(iter(dead.values()), "the plan is empty")
-        _fail(audit, f"no trial was answered; the last failure: {cause}")
+    if too_many_dead(_planned_shards(entries) if dead else (), dead):
+        n_dead = sum(entry.n_trials for entry in entries if entry.shard_id in dead)
+        planned = sum(entry.n_trials for entry in entries)
+        _fail(audit, f"{n_dead} of {planned} trials got no answer; the last failure: {list(dead.values())[-1]}")
         return
     inputs: AuditInputs = audit.inputs
     assert inputs.variants is not None
@@ -222,6 +225,10 @@ def _finish(audit: AuditView) -> None:
     digest = put_model(worker_artifacts(), manifest)
     if _advance(audit, AuditState.SCORING, AuditState.ANSWERING):
         send(ScoreAudit(audit_id=audit.audit_id, manifest=digest))
+
+
+def _planned_shards(entries: Sequence[PlannedShard]) -> Iterator[Shard]:
+    return (get_model(worker_artifacts(), entry.digest, Shard) for entry in entries)
 
 
 @handles(AuditScored)

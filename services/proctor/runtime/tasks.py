@@ -19,7 +19,7 @@ from proctor.runtime.settings import Settings
 
 #: Far above the longest shard, so that a message is redelivered only when its worker is gone. The ledger's
 #: reconciler re-publishes overdue shards long before.
-VISIBILITY_TIMEOUT_S = 600
+VISIBILITY_TIMEOUT_S = 1200
 
 M = TypeVar("M", bound=Message)
 
