@@ -101,9 +101,9 @@ def _summarise(output: Path, seed: int, results: dict[str, bundle.Result]) -> No
         for group in GROUPS:
             cells = "".join(f"{result.figures[group][arm]:20.3f}" for arm in ARMS)
             print(f"{name:18}{group.replace('_', ' '):14}{cells}")
-    print(f"\nAudit them with: proctor demo --bundle {output}")
     for name, result in results.items():
         print(f"\n{name}: {result.trained.steps} steps, {result.trained.restarts} starts thrown away")
+    print(f"\nAudit them with: proctor demo --bundle {output}")
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
