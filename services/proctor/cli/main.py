@@ -41,6 +41,8 @@ COMMANDS: dict[str, Entry] = {
     "down": Entry("proctor.cli.stack:down", "End the local stack."),
     "suite": Entry("proctor.cli.suite:suite", "Write, check and fingerprint audit suites."),
     "audit": Entry("proctor.cli.audit:audit", "Audit a model by a suite."),
+    "noise": Entry("proctor.cli.noise:noise", "Say whether noisy routers raise scores above the clean baseline."),
+    "compare": Entry("proctor.cli.compare:compare", "Compare two logs item by item; say what a difference is worth."),
     "worker": Entry("proctor.cli.worker:worker", "Run the worker of one service."),
 }
 

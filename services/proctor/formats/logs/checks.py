@@ -1,0 +1,137 @@
+"""What every reader of logs checks: ids, grades, and that the first fault is told with its file and line."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import Any, Final, NoReturn
+
+from proctor.domain.errors import BadInputError
+from proctor.formats.faults import Faults, shown
+
+_WORDS: Final = {"true": True, "false": False}
+
+
+def refuse(source: str, line: int, text: str) -> NoReturn:
+    """Raise BadInputError with file and line."""
+    raise BadInputError(f"{source}:{line}: {text}")
+
+
+class FirstFault(Faults):
+    """Faults of a log, of which the first ends the reading: a log is written by a program, and is wrong as a whole."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__(source)
+        self._file = source
+
+    def add(self, position: int, text: str) -> NoReturn:
+        """Raise BadInputError."""
+        refuse(self._file, position, text)
+
+
+class Grades:
+    """Reads right and wrong from one file's scores, which must all be on one scale: 0–1 or 0–100."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._unit_line: int | None = None
+        self._percent_line: int | None = None
+
+    def read(self, value: Any, line: int, field: str) -> bool:
+        """Right or wrong. Raises BadInputError for what is neither."""
+        if isinstance(value, str):
+            value = self._from_text(value, line, field)
+        if isinstance(value, bool):
+            self._unit(line)
+            return value
+        if not isinstance(value, int | float):
+            refuse(self._source, line, f"{field} is {shown(value)}; write true, false, 1 or 0")
+        if not math.isfinite(value):
+            refuse(self._source, line, f"{field} is {value}, which is no grade; write 1 or 0, or nothing for an error")
+        if not 0 <= value <= 100:
+            refuse(self._source, line, f"{field} is {shown(value)}; a grade is 0 or 1 (or 0 or 100 throughout)")
+        if value > 1:
+            self._percent(line)
+        elif value > 0:
+            self._unit(line)
+        if value not in (0, 1, 100):
+            refuse(
+                self._source,
+                line,
+                f"{field} is {shown(value)}, a part of the marks; a paired comparison needs right (1) or wrong (0)",
+            )
+        return value > 0
+
+    def _from_text(self, text: str, line: int, field: str) -> bool | float:
+        word = text.strip().lower()
+        if word in _WORDS:
+            return _WORDS[word]
+        try:
+            return float(word)
+        except ValueError:
+            refuse(self._source, line, f"{field} is {shown(text)}; write true, false, 1 or 0")
+
+    def _unit(self, line: int) -> None:
+        self._unit_line = self._unit_line or line
+        self._one_scale(line)
+
+    def _percent(self, line: int) -> None:
+        self._percent_line = self._percent_line or line
+        self._one_scale(line)
+
+    def _one_scale(self, line: int) -> None:
+        if self._unit_line is not None and self._percent_line is not None:
+            unit, percent = self._unit_line, self._percent_line
+            refuse(
+                self._source,
+                line,
+                f"scores on two scales, 0–1 (line {unit}) and 0–100 (line {percent}); write all of them as 0 or 1",
+            )
+
+
+class Ids:
+    """Refuses an item that stands twice."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._lines: dict[tuple[str, str], int] = {}
+
+    def read(self, value: Any, line: int, field: str, *, extractor: str = "") -> str:
+        """The id as text, unique within its extractor. Raises BadInputError."""
+        if isinstance(value, bool) or not isinstance(value, int | str) or not str(value).strip():
+            refuse(self._source, line, f"{field} is {shown(value)}; every row needs its item's id, a text or a number")
+        item_id = str(value).strip()
+        first = self._lines.setdefault((extractor, item_id), line)
+        if first != line:
+            within = f" under the filter {shown(extractor)}" if extractor else ""
+            refuse(
+                self._source, line, f"the id {shown(item_id)} stands twice{within}, first on line {first}; keep one row"
+            )
+        return item_id
+
+
+def text_or_none(value: Any, source: str, line: int, field: str) -> str | None:
+    """Text; a number becomes text; None stays. Raises BadInputError for anything else."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    refuse(source, line, f"{field} is {shown(value)}; a text is needed")
+
+
+def tokens_or_none(value: Any, source: str, line: int, field: str) -> int | None:
+    """A count of tokens, or None where it is missing. Raises BadInputError for anything else."""
+    if value is None or value == "":
+        return None
+    try:
+        count = int(value)
+    except (TypeError, ValueError, OverflowError):
+        count = -1
+    if isinstance(value, bool) or count < 0 or (isinstance(value, float) and count != value):
+        refuse(source, line, f"{field} is {shown(value)}; a whole number of tokens is needed")
+    return count
+
+
+def question_digest(question: str) -> str:
+    """Digest of a question, for pairing; white space does not count, because tools trim it differently."""
+    return "question:" + hashlib.sha256(" ".join(question.split()).encode("utf-8", "backslashreplace")).hexdigest()

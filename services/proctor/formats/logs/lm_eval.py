@@ -1,0 +1,74 @@
+"""lm-evaluation-harness `--log_samples` JSONL: one row per item *and filter*, so a run for each filter.
+
+Counting rows as items would double n. A row's grade is under the name of its metric; `doc_hash` is the digest of the
+document, by which items are paired as well as by `doc_id`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from proctor.domain.run_log import LoggedAnswer, RunLog
+from proctor.formats.faults import shown
+from proctor.formats.logs.checks import Grades, Ids, refuse, text_or_none
+from proctor.formats.rows import Row
+
+#: For logs from before 0.4.4, whose rows do not name their metrics; the most used first.
+_METRICS: Final = ("exact_match", "acc", "pass@1", "em", "f1")
+UNFILTERED: Final = "none"
+
+
+def read_lm_eval(source: str, rows: Iterable[Row]) -> tuple[RunLog, ...]:
+    """A run for each filter, in the order in which the log first names them.
+
+    Raises:
+        BadInputError: with file and line, at the first row that is not what it should be.
+    """
+    ids = Ids(source)
+    grades: dict[str, Grades] = {}
+    answers: dict[str, list[LoggedAnswer]] = {}
+    metrics: dict[str, str] = {}
+    for row in rows:
+        line, values = row
+        for needed in ("doc_id", "resps"):
+            if needed not in values:
+                refuse(source, line, f"no {needed}: not a row of lm-evaluation-harness --log_samples")
+        extractor = text_or_none(values.get("filter"), source, line, "filter") or UNFILTERED
+        metric = metrics.setdefault(extractor, _metric(source, line, values))
+        item_id = ids.read(values["doc_id"], line, "doc_id", extractor=extractor)
+        error = text_or_none(values.get("error"), source, line, "error")
+        if error is None and metric not in values:
+            refuse(source, line, f"no {metric}, which the rows before have as their metric")
+        graded = error is None and values[metric] is not None
+        grade = grades.setdefault(extractor, Grades(source))
+        digest = values.get("doc_hash")
+        answers.setdefault(extractor, []).append(
+            LoggedAnswer(
+                item_id=item_id,
+                correct=grade.read(values[metric], line, metric) if graded else None,
+                line=line,
+                content=f"lm-eval:{digest}" if isinstance(digest, str) and digest else None,
+                answer=_first_text(values.get("filtered_resps")),
+                text=_first_text(values["resps"]),
+                finish_reason=text_or_none(values.get("finish_reason"), source, line, "finish_reason"),
+                error=error,
+            )
+        )
+    return tuple(RunLog(source, "lm-evaluation-harness", name, tuple(found)) for name, found in answers.items())
+
+
+def _metric(source: str, line: int, values: dict[str, Any]) -> str:
+    named = values.get("metrics")
+    candidates = [name for name in named if isinstance(name, str)] if isinstance(named, list) else list(_METRICS)
+    for name in candidates:
+        if name in values:
+            return name
+    refuse(source, line, f"no metric found: looked for {', '.join(map(shown, candidates[:5])) or 'none named'}")
+
+
+def _first_text(value: Any) -> str | None:
+    """The first generation of nested lists; a log-likelihood pair is no text."""
+    while isinstance(value, list) and value:
+        value = value[0]
+    return value if isinstance(value, str) else None

@@ -1,0 +1,72 @@
+"""A plain CSV: `id` and `correct` at the least; `question`, `answer`, `text`, `finish_reason`, `tokens`, `error` where
+known. A row whose `correct` is empty, or that has an `error`, is an error row.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Final
+
+from proctor.domain.run_log import LoggedAnswer, RunLog
+from proctor.formats.faults import shown
+from proctor.formats.logs.checks import Grades, Ids, question_digest, refuse, tokens_or_none
+
+NEEDED: Final = ("id", "correct")
+EXTRACTOR: Final = "as logged"
+_NO_GRADE: Final = "correct is empty"
+
+
+def read_plain_csv(source: str, text: str) -> RunLog:
+    """The run of a CSV file's text.
+
+    Raises:
+        BadInputError: with file and line, at the first row that is not what it should be.
+    """
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    ids, grades = Ids(source), Grades(source)
+    answers: list[LoggedAnswer] = []
+    try:
+        header = [name.strip() for name in next(reader, [])]
+        _check_header(source, header)
+        start = reader.line_num + 1
+        for cells in reader:
+            if cells and len(cells) != len(header):
+                refuse(source, start, f"{len(cells)} cells where the header has {len(header)} columns")
+            if cells:
+                answers.append(_answer(source, start, dict(zip(header, cells, strict=True)), ids, grades))
+            start = reader.line_num + 1
+    except csv.Error as error:
+        refuse(source, max(reader.line_num, 1), f"not CSV: {error}")
+    if not answers:
+        refuse(source, 1, "a header and no row: there is not one answer to compare")
+    return RunLog(source, "csv", EXTRACTOR, tuple(answers))
+
+
+def _check_header(source: str, header: list[str]) -> None:
+    for name in NEEDED:
+        if name not in header:
+            refuse(source, 1, f"no column {name}; the header has {', '.join(map(shown, header[:8]))}")
+    for name in header:
+        if header.count(name) > 1:
+            refuse(source, 1, f"the column {shown(name)} stands twice in the header; rename one")
+
+
+def _answer(source: str, line: int, cells: dict[str, str], ids: Ids, grades: Grades) -> LoggedAnswer:
+    item_id = ids.read(cells["id"], line, "id")
+    error = cells.get("error", "").strip() or None
+    if error is None and not cells["correct"].strip():
+        error = _NO_GRADE
+    question = cells.get("question", "")
+    return LoggedAnswer(
+        item_id=item_id,
+        correct=grades.read(cells["correct"], line, "correct") if error is None else None,
+        line=line,
+        content=question_digest(question) if question.strip() else None,
+        # An empty cell is what a table writes for "not known" too.
+        answer=cells.get("answer") or None,
+        text=cells.get("text"),
+        finish_reason=cells.get("finish_reason", "").strip() or None,
+        tokens=tokens_or_none(cells.get("tokens", "").strip(), source, line, "tokens"),
+        error=error,
+    )

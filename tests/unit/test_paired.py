@@ -1,0 +1,274 @@
+"""Paired comparison: against its definition, published figures, other implementations, and by simulation."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from statsmodels.stats.contingency_tables import mcnemar
+from statsmodels.stats.weightstats import ztost
+
+from proctor.domain.errors import BadInputError
+from proctor.domain.run_log import LoggedAnswer, RunLog
+from proctor.evidence.discordance import (
+    PairCounts,
+    agresti_min,
+    bootstrap_interval,
+    discordance_of,
+    equivalence,
+    mcnemar_exact,
+    minimum_detectable_difference,
+    paired_sample_size,
+)
+from proctor.evidence.paired import PairedVerdict, compare_runs
+
+COUNTS = st.builds(PairCounts, *[st.integers(0, 200)] * 4)
+
+
+def run(right: list[bool | None], *, extractor: str = "x", source: str = "log", cut: int | None = None) -> RunLog:
+    """A run over items i0, i1, …; the first `cut` answers are truncated, None: the log does not say."""
+    return RunLog(
+        source,
+        "csv",
+        extractor,
+        tuple(
+            LoggedAnswer(
+                f"i{index}",
+                correct,
+                index + 2,
+                finish_reason=None if cut is None else "length" if index < cut else "stop",
+            )
+            for index, correct in enumerate(right)
+        ),
+    )
+
+
+def runs(counts: PairCounts, *, extractor: str = "x") -> tuple[RunLog, RunLog]:
+    both, only_a, only_b, neither = counts
+    a = [True] * (both + only_a) + [False] * (only_b + neither)
+    b = [True] * both + [False] * only_a + [True] * only_b + [False] * neither
+    return run(a, extractor=extractor, source="a"), run(b, extractor=extractor, source="b")
+
+
+@pytest.mark.parametrize(
+    ("only_a", "only_b", "p"),
+    [(21, 41, 0.015134), (9, 2, 0.065430), (9, 3, 0.145996), (27, 29, 0.893853), (0, 0, 1.0), (5, 5, 1.0)],
+)
+def test_mcnemar_gives_the_published_figures(only_a: int, only_b: int, p: float) -> None:
+    assert mcnemar_exact(only_a, only_b) == pytest.approx(p, abs=1e-6)
+
+
+@given(st.integers(0, 60), st.integers(0, 60))
+def test_mcnemar_is_its_definition_in_whole_numbers(only_a: int, only_b: int) -> None:
+    n, smaller = only_a + only_b, min(only_a, only_b)
+    tail = Fraction(sum(math.comb(n, k) for k in range(smaller + 1)), 2**n)
+    assert mcnemar_exact(only_a, only_b) == pytest.approx(float(min(Fraction(1), 2 * tail)), rel=1e-12)
+
+
+@given(st.integers(0, 3000), st.integers(0, 3000))
+def test_mcnemar_agrees_with_statsmodels(only_a: int, only_b: int) -> None:
+    theirs = mcnemar([[0, only_a], [only_b, 0]], exact=True).pvalue if only_a + only_b else 1.0
+    assert mcnemar_exact(only_a, only_b) == pytest.approx(min(1.0, theirs), rel=1e-9, abs=1e-300)
+
+
+@given(COUNTS)
+def test_the_analytic_interval_is_walds_with_half_a_pair_in_each_cell(counts: PairCounts) -> None:
+    found = agresti_min(counts, 0.95)
+    if counts.n == 0:
+        assert (found.value, found.low, found.high) == (None, None, None)
+        return
+    cells = np.array([1.0, 1.0, -1.0, 0.0])
+    cells[0] = 0.0
+    weights = (np.array(counts) + 0.5) / (counts.n + 2)
+    mean = float(cells @ weights)
+    half = 1.959963984540054 * math.sqrt((float(cells**2 @ weights) - mean**2) / (counts.n + 2))
+    value = (counts.only_a - counts.only_b) / counts.n
+    assert found.value == value
+    assert found.low == pytest.approx(min(value, max(-1, mean - half)))
+    assert found.high == pytest.approx(max(value, min(1, mean + half)))
+
+
+def test_the_analytic_interval_covers_near_deterministic_runs_too() -> None:
+    rng = np.random.default_rng(7)
+    for shares in ([0.5, 0.15, 0.15, 0.2], [0.9, 0.02, 0.01, 0.07], [0.96, 0.01, 0.02, 0.01], [0.2, 0.4, 0.2, 0.2]):
+        drawn = rng.multinomial(200, shares, size=4000)
+        intervals = [agresti_min(PairCounts(*map(int, row)), 0.95) for row in drawn]
+        truth = shares[1] - shares[2]
+        covered = np.mean([(i.low or 0) <= truth <= (i.high or 0) for i in intervals])
+        # 93 % is what the issue asks for; the standard error of 4,000 draws is 0.34 points.
+        assert covered >= 0.93, shares
+
+
+def test_the_bootstrap_is_that_of_resampled_items() -> None:
+    counts = PairCounts(60, 25, 10, 5)
+    found = bootstrap_interval(counts, 0.95, np.random.default_rng(1))
+    items = np.repeat([0, 1, -1, 0], counts)
+    rng = np.random.default_rng(2)
+    naive = [rng.choice(items, items.size).mean() for _ in range(4000)]
+    low, high = np.quantile(naive, [0.025, 0.975])
+    assert found.low == pytest.approx(low, abs=0.0151)
+    assert found.high == pytest.approx(high, abs=0.0151)
+    assert found == bootstrap_interval(counts, 0.95, np.random.default_rng(1))
+
+
+@pytest.mark.parametrize(("difference", "discordance", "n"), [(0.05, 0.20, 626), (0.05, 0.28, 877)])
+def test_the_sample_size_is_the_known_one(difference: float, discordance: float, n: int) -> None:
+    assert paired_sample_size(difference, discordance) == n
+    assert paired_sample_size(-difference, discordance) == n
+
+
+@pytest.mark.parametrize(("n", "discordance", "points"), [(200, 0.28, 10.4), (1319, 0.10, 2.4)])
+def test_the_detectable_difference_is_the_known_one(n: int, discordance: float, points: float) -> None:
+    assert 100 * (minimum_detectable_difference(n, discordance) or 0) == pytest.approx(points, abs=0.05)
+
+
+@given(st.integers(30, 100_000), st.floats(0.02, 1.0))
+def test_the_detectable_difference_solves_the_sample_size(n: int, discordance: float) -> None:
+    difference = minimum_detectable_difference(n, discordance)
+    assert difference is not None
+    assert abs(paired_sample_size(difference, max(discordance, difference)) - n) <= 1
+
+
+def test_a_test_has_the_promised_power_at_the_detectable_difference() -> None:
+    n, discordance = 1000, 0.2
+    difference = minimum_detectable_difference(n, discordance)
+    assert difference is not None
+    a, b = (discordance + difference) / 2, (discordance - difference) / 2
+    drawn = np.random.default_rng(3).multinomial(n, [1 - a - b, a, b], size=3000)
+    power = np.mean([mcnemar_exact(int(row[1]), int(row[2])) < 0.05 for row in drawn])
+    # The exact test is a little conservative against the formula's normal approximation.
+    assert 0.75 <= power <= 0.82
+
+
+@pytest.mark.parametrize(("difference", "discordance"), [(0.0, 0.2), (0.3, 0.2), (0.1, 1.2), (math.nan, 0.2)])
+def test_a_difference_that_cannot_be_is_refused(difference: float, discordance: float) -> None:
+    with pytest.raises(ValueError, match="needs a discordance"):
+        paired_sample_size(difference, discordance)
+
+
+def test_no_discordant_item_promises_no_perfect_test() -> None:
+    share = discordance_of(PairCounts(100, 0, 0, 0))
+    assert share == pytest.approx(0.037, abs=0.001)
+    assert (minimum_detectable_difference(100, share) or 0) > 0.03
+    assert minimum_detectable_difference(2, 0.5) is None
+    assert discordance_of(PairCounts(0, 0, 0, 0)) is None
+
+
+@given(COUNTS.filter(lambda counts: counts.n > 0), st.floats(0.01, 0.5))
+def test_equivalence_is_the_inner_interval_within_the_tolerance(counts: PairCounts, tolerance: float) -> None:
+    result = equivalence(counts, tolerance, 0.05)
+    inside = agresti_min(counts, 0.90)
+    assert inside.value is not None
+    if abs(result.p_value - 0.05) > 1e-9:
+        assert (result.p_value < 0.05) == (-tolerance < result.low and result.high < tolerance)
+
+
+def test_equivalence_agrees_with_statsmodels_on_many_items() -> None:
+    counts = PairCounts(60_000, 9_500, 9_000, 21_500)
+    items = np.repeat([0.0, 1.0, -1.0, 0.0], counts)
+    theirs = ztost(items, low=-0.01, upp=0.01)[0]
+    assert equivalence(counts, 0.01, 0.05).p_value == pytest.approx(theirs, rel=0.05)
+
+
+@given(COUNTS.filter(lambda counts: counts.n > 0))
+def test_swapping_the_runs_mirrors_the_comparison(counts: PairCounts) -> None:
+    a, b = runs(counts)
+    one, other = compare_runs([a], [b]).primary, compare_runs([b], [a]).primary
+    assert one.p_value == other.p_value
+    assert one.mde == other.mde
+    assert one.delta.low == pytest.approx(-other.delta.high) if other.delta.high is not None else False
+    assert (one.both, one.only_a, one.only_b, one.neither) == tuple(counts)
+
+
+def test_the_same_seed_gives_the_same_result_and_another_seed_another_bootstrap() -> None:
+    a, b = runs(PairCounts(40, 20, 10, 30))
+    assert compare_runs([a], [b], seed=1) == compare_runs([a], [b], seed=1)
+    assert (
+        compare_runs([a], [b], seed=1).primary.delta_bootstrap != compare_runs([a], [b], seed=2).primary.delta_bootstrap
+    )
+
+
+def test_one_item_is_compared_and_nothing_is_concluded() -> None:
+    a, b = runs(PairCounts(0, 1, 0, 0))
+    result = compare_runs([a], [b], tolerance=0.05)
+    assert result.verdict is PairedVerdict.INCONCLUSIVE
+    assert result.primary.mde is None
+    assert "could not show one" in result.conclusion
+
+
+def test_runs_that_always_agree_are_equivalent_once_there_are_enough_items() -> None:
+    few, many = (compare_runs(*([one] for one in runs(PairCounts(n, 0, 0, 0))), tolerance=0.02) for n in (20, 500))
+    assert few.verdict is PairedVerdict.INCONCLUSIVE
+    assert many.verdict is PairedVerdict.EQUIVALENT
+    assert "equivalent within 2 points" in many.conclusion
+
+
+def test_an_error_row_is_left_out_and_listed() -> None:
+    result = compare_runs([run([True, None, False])], [run([True, True, None])]).primary
+    assert (result.n, result.n_a_correct, result.n_b_correct) == (1, 1, 1)
+    assert [(item.id, item.run) for item in result.excluded] == [("i1", "a"), ("i2", "b")]
+
+
+def test_items_of_one_log_alone_and_changed_questions_are_listed() -> None:
+    a = RunLog("a", "csv", "x", tuple(LoggedAnswer(f"i{i}", True, i, content=f"question:{i}") for i in range(4)))
+    b = RunLog(
+        "b", "csv", "x", tuple(LoggedAnswer(f"i{i}", True, i, content=f"question:{max(i, 2)}") for i in range(1, 6))
+    )
+    result = compare_runs([a], [b]).primary
+    assert (result.n, result.paired_by_content) == (2, 2)
+    assert {item.id: item.reason for item in result.excluded} == {
+        "i0": "not in B",
+        "i1": "another question under the same id",
+        "i4": "not in A",
+        "i5": "not in A",
+    }
+
+
+def test_digests_made_in_different_ways_are_not_held_against_each_other() -> None:
+    a = RunLog("a", "csv", "x", (LoggedAnswer("i", True, 1, content="question:1"),))
+    b = RunLog("b", "csv", "x", (LoggedAnswer("i", True, 1, content="lm-eval:2"),))
+    result = compare_runs([a], [b]).primary
+    assert (result.n, result.paired_by_content) == (1, 0)
+
+
+def test_runs_without_a_common_item_are_refused() -> None:
+    other = RunLog("b.csv", "csv", "x", (LoggedAnswer("j1", True, 2),))
+    with pytest.raises(BadInputError, match=r"b\.csv:2: no common items"):
+        compare_runs([run([True])], [other])
+
+
+def test_a_filter_that_is_not_there_is_refused() -> None:
+    with pytest.raises(BadInputError, match="'strict' is not in both logs"):
+        compare_runs([run([True])], [run([True])], extractor="strict")
+
+
+def test_one_run_cut_more_often_makes_the_comparison_invalid_and_says_so() -> None:
+    right, wrong = [True] * 100, [False] * 40 + [True] * 60
+    result = compare_runs([run(right, cut=0)], [run(wrong, cut=40)])
+    assert result.verdict is PairedVerdict.INVALID
+    assert "truncation" in result.conclusion
+    assert "40 % of B's" in result.conclusion
+    both_cut = compare_runs([run(right, cut=40)], [run(wrong, cut=40)])
+    assert both_cut.verdict is PairedVerdict.A_BETTER
+
+
+def test_extractors_that_disagree_decide_and_those_that_agree_do_not() -> None:
+    strict, loose = PairCounts(50, 40, 5, 5), PairCounts(50, 5, 40, 5)
+    first = [runs(counts, extractor=name)[0] for name, counts in (("strict", strict), ("loose", loose))]
+    second = [runs(counts, extractor=name)[1] for name, counts in (("strict", strict), ("loose", loose))]
+    result = compare_runs(first, second)
+    assert result.verdict is PairedVerdict.EXTRACTOR_DECIDES
+    assert result.conclusion.startswith("The extractor decides")
+    assert result.primary.extractor == "strict"
+    assert result.primary.p_holm == pytest.approx(2 * result.primary.p_value)
+    assert compare_runs(first, second, extractor="loose").primary.extractor == "loose"
+    twice = [
+        [run_of[side] for run_of in (runs(strict, extractor=name) for name in ("strict", "loose"))] for side in (0, 1)
+    ]
+    same = compare_runs(*twice)
+    assert same.verdict is PairedVerdict.A_BETTER
+    assert "All 2 extractors agree." in same.conclusion
