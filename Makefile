@@ -33,7 +33,7 @@ demo: $(VENV)/.local ## Audit the two reference models end to end and print the 
 
 test: $(VENV)/.dev ## Lint, types, import rules, and every test.
 	$(MAKE) --no-print-directory lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(VENV)/.dev ## Style, types and import rules.
 	$(BIN)/ruff check .

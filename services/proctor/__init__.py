@@ -12,8 +12,12 @@ _LAZY: dict[str, str] = {
     "LocalStack": "proctor.runtime.stack",
     "Settings": "proctor.runtime.settings",
     "Suite": "proctor.domain.suite",
+    "compare_logs": "proctor.cli.comparing",
     "load_suite": "proctor.formats.suites",
+    "noise_summary": "proctor.evidence.noise",
     "parse_suite": "proctor.domain.suite_problems",
+    "read_log": "proctor.formats.logs.reading",
+    "read_router_table": "proctor.formats.router_table",
 }
 
 __all__ = ["__version__", *_LAZY]

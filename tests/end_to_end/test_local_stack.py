@@ -22,13 +22,20 @@ def proctor(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
     )
 
 
+def write_suite(path: Path, model_id: str, bundle: Path) -> None:
+    """The demo's suite on half of its items: enough for its decision."""
+    suite = json.loads(demo_suite(model_id, bundle))
+    suite["dataset_config"]["sample_size"] = 300
+    path.write_text(json.dumps(suite))
+
+
 def test_an_audit_uses_the_stack_that_is_up_and_leaves_it_up(tmp_path: Path, bundle: Path) -> None:
     from proctor.runtime.triton_server import obstacle
 
     if (reason := obstacle()) is not None:
         missing(reason)
     home, suite = str(tmp_path / "home"), tmp_path / "suite.json"
-    suite.write_text(demo_suite("reference-leaked", bundle))
+    write_suite(suite, "reference-leaked", bundle)
     try:
         up = proctor("up", "--home", home)
         assert up.returncode == 0, up.stderr
@@ -45,7 +52,7 @@ def test_an_audit_uses_the_stack_that_is_up_and_leaves_it_up(tmp_path: Path, bun
 
 def test_without_triton_the_models_are_served_in_process_and_the_output_says_so(tmp_path: Path, bundle: Path) -> None:
     suite = tmp_path / "suite.json"
-    suite.write_text(demo_suite("reference-clean", bundle))
+    write_suite(suite, "reference-clean", bundle)
     run = proctor(
         "audit", "run", str(suite), "--home", str(tmp_path / "home"), "--format", "json",
         PROCTOR_TRITON_SERVER=str(tmp_path / "no" / "tritonserver"),
