@@ -220,7 +220,9 @@ def test_an_audit_that_lost_a_part_of_an_arm_fails_and_goes_on_with_that_part(be
             )  # fmt: skip
     assert bench.state(audit) is AuditState.FAILED
     assert "64 of 200 trials got no answer; the last failure: endpoint gone" in bench.records.audit(audit).detail
-    tasks.start(StartAudit(audit_id=bench.submit()))
+    assert bench.submit() == audit
+    assert bench.state(audit) is AuditState.CREATED, "who watches it must not take the old end for a new one"
+    tasks.start(StartAudit(audit_id=audit))
     tasks.endpoint_probed(EndpointProbed(audit_id=audit, ok=True, model_digest=PINNED))
     bench.sent.clear()
     tasks.variants_built(VariantsBuilt(audit_id=audit, variants=bench.variants(audit)))

@@ -159,6 +159,7 @@ class Submission(NamedTuple):
     """An audit on record."""
 
     record: AuditRecord
+    """As it was found, or as it was created."""
     resumed: bool
     """Whether it goes on with one that did not end."""
 
@@ -190,9 +191,10 @@ def submit(data: AuditData, settings: Settings, records: Records, artifacts: Art
         earlier = AuditInputs.model_validate(latest.inputs)
         records.advance(
             latest.audit_id,
-            latest.state,
+            # Not failed any more from here on: whoever watches it must not take the old end for a new one.
+            AuditState.CREATED if latest.state is AuditState.FAILED else latest.state,
             expected=[latest.state],
             inputs=earlier.model_copy(update={"endpoint": endpoint}).plain(),
         )
-        return Submission(records.audit(latest.audit_id), True)
+        return Submission(latest, True)
     return Submission(records.create_audit(subject, suite.model_dump_json(by_alias=True), inputs.plain()), False)

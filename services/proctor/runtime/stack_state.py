@@ -19,7 +19,7 @@ from proctor.runtime.service import ServiceState
 STOP_TIMEOUT_S = 25.0
 POLL_S = 0.05
 #: A supervisor locks the home a moment before it writes its state, and removes the state a moment before it ends.
-_NEITHER_S = 2.0
+_NEITHER_S = 10.0
 _LOG_TAIL_LINES = 12
 _LOG_TAIL_BYTES = 16_384
 
