@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import subprocess
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -94,8 +95,13 @@ def _start(bundle: Path, runtime_dir: Path) -> RunningTriton:
     )
     log = runtime_dir / "triton.log"
     with log.open("wb") as stream:
+        # A group of its own: the Python backend's stubs outlive a killed server, and go with the group.
         process = subprocess.Popen(
-            command.argv, env={**os.environ, **command.env}, stdout=stream, stderr=subprocess.STDOUT
+            command.argv,
+            env={**os.environ, **command.env},
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
     return RunningTriton(bundle, *ports, process, log)
 
@@ -106,8 +112,7 @@ def start_and_wait_for_the_end(bundle: Path, runtime_dir: Path) -> tuple[int, st
     try:
         return server.process.wait(timeout=40), server.log.read_text("utf-8", "replace")
     finally:
-        server.process.kill()
-        server.process.wait()
+        _kill(server)
 
 
 @contextmanager
@@ -119,11 +124,15 @@ def triton_server(bundle: Path, runtime_dir: Path) -> Iterator[RunningTriton]:
         yield server
     finally:
         server.process.terminate()
-        try:
+        with suppress(subprocess.TimeoutExpired):
             server.process.wait(timeout=15)
-        except subprocess.TimeoutExpired:
-            server.process.kill()
-            server.process.wait()
+        _kill(server)
+
+
+def _kill(server: RunningTriton) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(server.process.pid, signal.SIGKILL)
+    server.process.wait()
 
 
 def _is_ready(server: RunningTriton) -> bool:
