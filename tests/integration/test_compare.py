@@ -9,9 +9,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from proctor.cli.comparing import compare_logs
+from proctor.cli.comparing import as_json, compare_logs
+from proctor.domain.errors import BadInputError
 from tests.support import shared_data
 
 
@@ -46,7 +49,38 @@ def test_the_case_study_gives_the_known_figures(tmp_path: Path) -> None:
     assert found["excluded"][0]["id"] == "gsm8k-131"
     assert "error row" in found["excluded"][0]["reason"]
     assert found["verdict"] == "inconclusive"
-    assert "by_extractor" not in found
+    assert found["extractor"] == "as logged"
+
+
+def test_the_texts_of_the_case_study_graded_again_conclude_the_same() -> None:
+    found = as_json(compare_logs(*case_study()))
+    votes = {
+        name: (one["votes"], one["n"], one["only_a"], one["only_b"]) for name, one in found["by_extractor"].items()
+    }
+    assert votes == {
+        "as logged": (True, 199, 27, 29),
+        "proctor:numeric": (True, 199, 28, 29),
+        "proctor:exact": (False, 199, 0, 0),
+    }
+    assert found["extractor_sensitivity"] == {
+        "delta_lowest": -2 / 199,
+        "delta_highest": -1 / 199,
+        "verdicts": {"as logged": "inconclusive", "proctor:numeric": "inconclusive"},
+    }
+    assert "All 2 extractors agree (as logged, proctor:numeric)" in found["conclusion"]
+    assert "Without a vote, because too few of these texts give it an answer: proctor:exact" in found["conclusion"]
+
+
+def test_an_extractor_that_is_asked_for_comes_first(tmp_path: Path) -> None:
+    run = proctor(*lm_eval_logs(), "--extractor", "numeric", "--format", "json", home=tmp_path)
+    assert run.returncode == 0, run.stderr
+    found = json.loads(run.stdout)
+    assert (found["extractor"], found["regraded"]) == ("proctor:numeric", True)
+    assert (found["n"], found["n_a_correct"], found["n_b_correct"]) == (200, 136, 138)
+    assert found["verdict"] == "extractor_decides"
+    lowest, highest = (found["extractor_sensitivity"][end] for end in ("delta_lowest", "delta_highest"))
+    assert (lowest, highest) == (found["by_extractor"]["flexible-extract"]["delta"], 0.56)
+    assert "A − B runs from -10.5 to 56.0 points" in found["conclusion"]
 
 
 def test_two_filters_of_one_pair_of_logs_conclude_the_opposite(tmp_path: Path) -> None:
@@ -54,7 +88,13 @@ def test_two_filters_of_one_pair_of_logs_conclude_the_opposite(tmp_path: Path) -
     assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout)
     verdicts = {name: one["verdict"] for name, one in found["by_extractor"].items()}
-    assert verdicts == {"strict-match": "a_better", "flexible-extract": "b_better"}
+    assert verdicts == {
+        "strict-match": "a_better",
+        "flexible-extract": "b_better",
+        "proctor:numeric": "inconclusive",
+        "proctor:exact": "inconclusive",
+    }
+    assert [name for name, one in found["by_extractor"].items() if not one["votes"]] == ["proctor:exact"]
     assert found["verdict"] == "extractor_decides"
     assert "extractor decides" in found["conclusion"]
     assert found["extractor"] == "strict-match"
@@ -69,6 +109,62 @@ def test_the_table_says_the_same_as_the_json(tmp_path: Path) -> None:
     assert "0.8939" in run.stdout
     assert "gsm8k-131: error row in A: OverflowError" in run.stdout
     assert "equivalent within 12 points" in run.stdout
+
+
+def by_tokens(path: Path, target: Path, limit: int) -> Path:
+    """The same run with words counted for tokens and a limit in its metadata, and no finish reason."""
+    document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    document["meta"]["max_new_tokens"] = limit
+    for row in document["results"]:
+        words = row.get("gen_text", "").split()
+        row["tokens"] = min(len(words), limit)
+        if len(words) >= limit and "error" not in row:
+            row |= {"gen_text": " ".join(words[:limit]), "correct": False}
+    target.write_text(json.dumps(document), encoding="utf-8")
+    return target
+
+
+def test_a_run_cut_at_a_token_limit_is_told_by_its_token_counts(tmp_path: Path) -> None:
+    winner, instruct = case_study()
+    whole, cut = by_tokens(winner, tmp_path / "whole.json", 10**6), by_tokens(instruct, tmp_path / "cut.json", 120)
+    result = compare_logs(whole, cut)
+    assert result.verdict == "invalid"
+    assert "truncation" in result.conclusion
+    assert "by token counts" in result.conclusion
+    assert compare_logs(whole, by_tokens(instruct, tmp_path / "long.json", 10**6)).verdict == "inconclusive"
+
+
+def test_a_comparison_loads_neither_pyarrow_nor_inspect_nor_scipy_stats() -> None:
+    program = (
+        "import sys; from proctor.cli.comparing import compare_logs; compare_logs(*sys.argv[1:]); "
+        "sys.exit(' '.join({'pyarrow', 'inspect_ai', 'scipy.stats', 'torch'} & set(sys.modules)) or 0)"
+    )
+    run = subprocess.run([sys.executable, "-c", program, *map(str, case_study())], capture_output=True, text=True)
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_logs_of_several_tools_on_the_same_questions_are_paired_by_the_question(tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in lm_eval_logs()[0].read_text(encoding="utf-8").splitlines()]
+    strict = [row for row in rows if row["filter"] == "strict-match"]
+    details = [
+        {
+            "doc": {
+                "query": row["doc"]["question"],
+                "choices": [row["target"]],
+                "gold_index": 0,
+                "id": f"gsm8k-{row['doc_id']:03}",
+            },
+            "model_response": {"text": row["resps"][0]},
+            "metric": {"em": row["exact_match"]},
+        }
+        for row in reversed(strict)
+    ]
+    path = tmp_path / "details.parquet"
+    pq.write_table(pa.Table.from_pylist(details), path)
+    result = compare_logs(path, lm_eval_logs()[0], extractor="numeric")
+    assert (result.primary.n, result.primary.paired_by_content) == (200, 200)
+    assert (result.primary.only_a, result.primary.only_b) == (0, 0)
+    assert result.only_in_one == ("em", "flexible-extract", "strict-match")
 
 
 def cut_short(path: Path, target: Path, characters: int) -> Path:
@@ -107,6 +203,9 @@ def test_a_run_cut_at_a_token_limit_is_invalid_for_comparison(tmp_path: Path) ->
         ("id,correct\ngsm8k-000,1\ngsm8k-001,100\n", (), ":3: scores on two scales"),
         ("id,correct\ngsm8k-000,1\n", ("--filter", "strict"), "'strict' is not in both logs"),
         ("id,correct\ngsm8k-000,1\n", ("--tolerance", "nan"), "tolerance nan"),
+        ("id,correct\ngsm8k-000,1\n", ("--extractor", "numeric"), ":2: the item 'gsm8k-000' has no text"),
+        ("PAR1 nothing", (), "cannot be read as Parquet"),
+        ('{"version": 2, "status": "success", "eval": {}}', (), "cannot be read as a log of Inspect"),
     ],
 )
 def test_bad_input_is_one_line_on_stderr_and_exit_2(
@@ -119,6 +218,22 @@ def test_bad_input_is_one_line_on_stderr_and_exit_2(
     assert (run.returncode, run.stdout) == (2, "")
     assert words in run.stderr
     assert len(run.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"extractor": "strict-match"}, "'strict-match' cannot grade a log's texts again; use numeric or exact"),
+        ({"extractor": "exact", "filter_name": "strict-match"}, "name one of them"),
+        (
+            {"filter_name": "numeric"},
+            "the filter 'numeric' is not in both logs: .* has 'strict-match', 'flexible-extract'",
+        ),
+    ],
+)
+def test_a_filter_is_the_logs_own_and_an_extractor_is_proctors(options: dict[str, str], words: str) -> None:
+    with pytest.raises(BadInputError, match=words):
+        compare_logs(*lm_eval_logs(), **options)
 
 
 def test_the_same_seed_prints_the_same_bytes(tmp_path: Path) -> None:

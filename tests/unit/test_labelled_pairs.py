@@ -4,6 +4,7 @@ import csv
 from collections import Counter
 
 from scripts.draw_labelled_pairs import LABELS, differences, drawn, read_pairs
+
 from tests.support import shared_data
 
 

@@ -111,8 +111,11 @@ EVAL_TRUST = '{"results": [\n{"id": "a", "correct": true},\n%s\n]}'
         ('{"a": 1}\n{"a": 2}', 1, "an object with ['a'] on the first line"),
         ('{"results": []}', 1, "results is empty"),
         ('{"results": [\n{"id": "a"', 2, "not JSON at column"),
-        ("PAR1....", 1, "a Parquet file, which is not read"),
-        ("PK\x03\x04..", 1, "a zip archive, which is not read"),
+        (b"\x1f\x8b\x08..", 1, "a gzip archive, which is not read"),
+        ('{"version": 2, "results": 7}', 1, "a JSON object with ['results', 'version']"),
+        (lm_eval_row(0, "x", 1.0) + '\n{"doc_id": 1, "resps": [["t"]], "filter": {}}', 2, "filter is {}"),
+        (EVAL_TRUST % '{"id": "b", "correct": true, "gen_text": ["t"]}', 3, "gen_text is ['t']"),
+        (EVAL_TRUST % '{"id": "b", "correct": true, "tokens": 1e400}', 3, "tokens is inf"),
         (b"id,correct\na,\xff\n", 2, "byte 0xff is not UTF-8"),
         (EVAL_TRUST % '{"id": "a", "correct": false}', 3, "'a' stands twice"),
         (EVAL_TRUST % '{"id": "b"}', 3, "neither correct nor error"),
@@ -137,6 +140,49 @@ def test_bad_input_is_one_line_with_file_and_line(log: Any, content: str | bytes
     assert message.startswith(f"{path}:{line}: ")
     assert words in message
     assert "\n" not in message
+
+
+def test_what_grading_again_needs_is_read_where_the_log_has_it(log: Any) -> None:
+    (table,) = read_log(log('id,correct,question,expected,text\na,1,"What?",18,"It is 18"\nb,0,,,\n'))
+    assert (table.answers[0].question, table.answers[0].expected, table.answers[0].text) == ("What?", "18", "It is 18")
+    assert (table.answers[1].question, table.answers[1].expected, table.token_limit) == (None, None, None)
+    document = {"meta": {"max_new_tokens": 768}, "results": [{"id": "a", "correct": True, "expected": 18}]}
+    (trust,) = read_log(log(json.dumps(document)))
+    assert (trust.answers[0].expected, trust.token_limit) == ("18", 768)
+    (lm_eval,) = read_log(
+        log(
+            lm_eval_row(
+                0,
+                "x",
+                1.0,
+                target="16 - 7\n#### 9",
+                resps=[["first", "second", "third"]],
+                arguments={"gen_args_0": {"arg_0": "q", "arg_1": {"until": [], "max_gen_toks": 256}}},
+            )
+        )
+    )
+    answer = lm_eval.answers[0]
+    assert (answer.question, answer.expected) == ("q0", "16 - 7\n#### 9")
+    assert (answer.text, answer.samples, lm_eval.token_limit) == ("first", ("second", "third"), 256)
+
+
+def test_the_older_arguments_of_lm_eval_are_read_and_limits_that_differ_are_none(log: Any) -> None:
+    def rows(*limits: int) -> str:
+        return "\n".join(lm_eval_row(i, "x", 1, arguments=[["q", {"max_gen_toks": n}]]) for i, n in enumerate(limits))
+
+    assert read_log(log(rows(64, 64)))[0].token_limit == 64
+    assert read_log(log(rows(64, 65)))[0].token_limit is None
+
+
+def test_log_likelihoods_of_options_are_no_texts(log: Any) -> None:
+    (run,) = read_log(log(lm_eval_row(0, "none", 1.0, resps=[[[-1.5, False]], [[-0.5, True]]], target=1)))
+    assert (run.answers[0].text, run.answers[0].samples, run.answers[0].expected) == (None, (), "1")
+
+
+def test_whatever_stands_where_a_question_or_target_should_the_run_is_read(log: Any) -> None:
+    for odd in (None, [], {}, [1, 2], "", True, {"question": 5}):
+        (run,) = read_log(log(lm_eval_row(0, "x", 1.0, doc=odd, target=odd, arguments=odd, resps=odd)))
+        assert run.answers[0].correct is True
 
 
 def test_a_missing_file_is_said_to_be_missing(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -235,6 +236,35 @@ def test_digests_made_in_different_ways_are_not_held_against_each_other() -> Non
     assert (result.n, result.paired_by_content) == (1, 0)
 
 
+def asking(source: str, *rows: tuple[str, str]) -> RunLog:
+    answers = (
+        LoggedAnswer(item, True, n, content=f"{source}:{n}", question=asked) for n, (item, asked) in enumerate(rows)
+    )
+    return RunLog(source, "csv", "x", tuple(answers))
+
+
+def test_questions_are_compared_through_the_templates_of_two_tools() -> None:
+    a = asking("a", ("0", "What is 2 + 2?"), ("1", "Who is it?"))
+    b = asking("b", ("0", "Question: What is  2 + 2?\nAnswer:"), ("1", "Where is it?"))
+    result = compare_runs([a], [b]).primary
+    assert (result.n, result.paired_by_content) == (1, 1)
+    assert [(item.id, item.reason) for item in result.excluded] == [("1", "another question under the same id")]
+
+
+def test_logs_without_a_common_id_are_paired_by_questions_that_stand_once_in_each() -> None:
+    a = asking("a", ("a0", "one"), ("a1", "two"), ("a2", "twice"), ("a3", "twice"), ("a4", ""))
+    b = asking("b", ("b2", "twice"), ("b1", "two "), ("b0", "one"), ("b4", ""))
+    result = compare_runs([a], [b]).primary
+    assert (result.n, result.paired_by_content) == (2, 2)
+    assert {item.id: item.reason for item in result.excluded} == {
+        "a2": "not in B",
+        "a3": "not in B",
+        "a4": "not in B",
+        "b2": "not in A",
+        "b4": "not in A",
+    }
+
+
 def test_runs_without_a_common_item_are_refused() -> None:
     other = RunLog("b.csv", "csv", "x", (LoggedAnswer("j1", True, 2),))
     with pytest.raises(BadInputError, match=r"b\.csv:2: no common items"):
@@ -256,6 +286,93 @@ def test_one_run_cut_more_often_makes_the_comparison_invalid_and_says_so() -> No
     assert both_cut.verdict is PairedVerdict.A_BETTER
 
 
+def counting(right: list[bool], tokens: list[int | None], limit: int | None) -> RunLog:
+    answers = (
+        LoggedAnswer(f"i{n}", one, n, tokens=count) for n, (one, count) in enumerate(zip(right, tokens, strict=True))
+    )
+    return RunLog("log", "csv", "x", tuple(answers), limit)
+
+
+def test_truncation_is_told_by_token_counts_where_there_are_no_finish_reasons() -> None:
+    short, cut = counting([True] * 100, [40] * 100, 50), counting([True] * 100, [50] * 30 + [49] * 70, 50)
+    result = compare_runs([short], [cut])
+    assert result.verdict is PairedVerdict.INVALID
+    assert result.truncation is not None
+    assert (result.truncation.a, result.truncation.b, result.truncation.basis) == (0, 30, "token counts")
+    assert "by token counts" in result.conclusion
+
+
+def test_a_finish_reason_goes_before_a_token_count() -> None:
+    ended = LoggedAnswer("i0", True, 1, finish_reason="stop", tokens=50)
+    log = RunLog("log", "csv", "x", (ended,), 50)
+    assert log.cut(ended) is False
+    mixed = compare_runs([log], [RunLog("b", "csv", "x", (LoggedAnswer("i0", True, 1, tokens=50),), 50)])
+    assert mixed.truncation is not None
+    assert (mixed.truncation.b, mixed.truncation.basis) == (1, "finish reasons and token counts")
+
+
+@pytest.mark.parametrize(("tokens", "limit"), [(50, None), (None, 50), (None, None)])
+def test_without_a_count_and_a_limit_truncation_is_not_known(tokens: int | None, limit: int | None) -> None:
+    # The text breaks off, which is not asked.
+    answer = LoggedAnswer("i0", True, 1, text="and so the ans", tokens=tokens)
+    runs_of = [RunLog("log", "csv", "x", (answer,), limit)] * 2
+    assert compare_runs(runs_of[:1], runs_of[1:]).truncation is None
+
+
+def regraded(counts: PairCounts, *, unread: int, name: str = "proctor:exact") -> tuple[RunLog, RunLog]:
+    """Both runs graded again, the first `unread` of A's texts without an answer."""
+    a, b = runs(counts, extractor=name)
+    a = replace(
+        a,
+        answers=tuple(replace(row, answer="" if n < unread else "7") for n, row in enumerate(a.answers)),
+        regraded=True,
+    )
+    return a, replace(b, regraded=True)
+
+
+def test_texts_graded_again_vote_where_the_extractor_reads_at_least_half_of_them() -> None:
+    logged, again = PairCounts(50, 40, 5, 5), PairCounts(50, 5, 40, 5)
+    a, b = runs(logged)
+    reads = regraded(again, unread=50)
+    result = compare_runs([a, reads[0]], [b, reads[1]])
+    assert result.verdict is PairedVerdict.EXTRACTOR_DECIDES
+    assert result.sensitivity == pytest.approx((-0.35, 0.35))
+    assert result.primary.p_holm == pytest.approx(2 * result.primary.p_value)
+    reads_little = regraded(again, unread=51)
+    result = compare_runs([a, reads_little[0]], [b, reads_little[1]])
+    assert result.verdict is PairedVerdict.A_BETTER
+    assert [one.votes for one in result.extractors] == [True, False]
+    assert (result.primary.p_holm, result.extractors[1].p_holm) == (result.primary.p_value, None)
+    assert "Without a vote" in result.conclusion
+    assert result.sensitivity == pytest.approx((0.35, 0.35))
+
+
+def test_a_logs_own_grades_vote_however_little_they_read() -> None:
+    a, b = runs(PairCounts(0, 60, 0, 40))
+    nothing = replace(b, answers=tuple(replace(row, answer="[invalid]") for row in b.answers))
+    again = regraded(PairCounts(60, 0, 0, 40), unread=0)
+    result = compare_runs([a, again[0]], [nothing, again[1]])
+    assert result.verdict is PairedVerdict.EXTRACTOR_DECIDES
+    assert "found no answer in 0 of A's texts and 100 of B's" in result.conclusion
+
+
+def test_an_extractor_without_a_vote_that_was_asked_for_is_said_to_say_little() -> None:
+    a, b = runs(PairCounts(50, 40, 5, 5))
+    again = regraded(PairCounts(0, 0, 0, 100), unread=100)
+    result = compare_runs([a, again[0]], [b, again[1]], extractor="proctor:exact")
+    assert result.primary.extractor == "proctor:exact"
+    assert result.verdict is PairedVerdict.A_BETTER
+    assert "more of the extractor than of the runs. Under x, A is better than B" in result.conclusion
+
+
+def test_where_no_extractor_has_a_vote_nothing_is_concluded() -> None:
+    a, b = regraded(PairCounts(10, 80, 0, 10), unread=100)
+    result = compare_runs([run([True], extractor="x"), a], [run([True], extractor="y"), run([True], extractor="z"), b])
+    assert (result.verdict, result.sensitivity) == (PairedVerdict.INCONCLUSIVE, None)
+    assert "No extractor reads enough of these texts." in result.conclusion
+    assert result.only_in_one == ("x", "y", "z")
+
+
 def test_extractors_that_disagree_decide_and_those_that_agree_do_not() -> None:
     strict, loose = PairCounts(50, 40, 5, 5), PairCounts(50, 5, 40, 5)
     first = [runs(counts, extractor=name)[0] for name, counts in (("strict", strict), ("loose", loose))]
@@ -271,4 +388,4 @@ def test_extractors_that_disagree_decide_and_those_that_agree_do_not() -> None:
     ]
     same = compare_runs(*twice)
     assert same.verdict is PairedVerdict.A_BETTER
-    assert "All 2 extractors agree." in same.conclusion
+    assert "All 2 extractors agree (strict, loose): A − B runs from 35.0 to 35.0 points." in same.conclusion

@@ -10,7 +10,7 @@ import click
 from proctor.cli.options import format_option
 
 if TYPE_CHECKING:
-    from proctor.evidence.paired import Comparison, ExtractorComparison
+    from proctor.evidence.comparison import Comparison, ExtractorComparison
 
 _LOG = click.Path(path_type=Path, dir_okay=False)
 #: Enough to see what is missing; JSON has all of them.
@@ -24,9 +24,14 @@ _HEADINGS = ("extractor", "items", *_RIGHT, "A − B in points", "p", "mde", "ve
 @click.argument("b", metavar="B", type=_LOG)
 @click.option(
     "--filter",
-    "extractor",
+    "filter_name",
     metavar="NAME",
-    help="The filter whose figures come first. [default: the first that A names and B has]",
+    help="The logs' own filter whose figures come first. [default: the first that A names and B has]",
+)
+@click.option(
+    "--extractor",
+    metavar="NAME",
+    help="Put first what this extractor of Proctor's makes of the same texts: numeric or exact.",
 )
 @click.option(
     "--tolerance",
@@ -37,25 +42,41 @@ _HEADINGS = ("extractor", "items", *_RIGHT, "A − B in points", "p", "mde", "ve
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the bootstrap interval.")
 @format_option
-def compare(a: Path, b: Path, extractor: str | None, tolerance_points: float | None, seed: int, output: str) -> None:
+def compare(
+    a: Path,
+    b: Path,
+    filter_name: str | None,
+    extractor: str | None,
+    tolerance_points: float | None,
+    seed: int,
+    output: str,
+) -> None:
     """Compare the runs in logs A and B on the items that both answered.
 
-    A log is eval_trust JSON, lm-evaluation-harness --log_samples JSONL, or CSV with the columns id and correct
-    (question, answer, text, finish_reason, tokens and error where known); which one is seen from its content. Items
-    are paired by id, and by the question's digest where both logs have it. Error rows are left out and listed.
+    A log is eval_trust JSON, lm-evaluation-harness --log_samples JSONL, Inspect's .eval or .json, lighteval's details
+    (Parquet), or CSV with the columns id and correct (question, expected, answer, text, finish_reason, tokens and error
+    where known); which one is seen from its content. Items are paired by id, and by the question's digest where both
+    logs have it. Error rows are left out and listed.
 
     delta is A's accuracy minus B's; p is McNemar's exact test, mde the smallest difference that this many items show
-    with 80 % power. Where one run was cut at a token limit more often, the comparison is invalid. Where the logs
-    have several filters, each is compared, and the conclusion says whether they agree.
+    with 80 % power. Where one run was cut at a token limit more often, the comparison is invalid.
+
+    Where the logs have several filters, scorers or metrics, each is compared. Where they have texts and expected
+    answers, the texts are graded again by the extractors proctor:numeric and proctor:exact as far as they apply. The
+    conclusion says whether the extractors agree; one that finds an answer in less than half of a run's texts has no
+    vote in that.
 
     \b
     Example:
       proctor compare new.jsonl old.jsonl --tolerance 3
+      proctor compare new.jsonl old.eval --extractor numeric
     """
     from proctor.cli.comparing import as_json, compare_logs
     from proctor.cli.terminal import print_json
 
-    comparison = compare_logs(a, b, extractor=extractor, tolerance_points=tolerance_points, seed=seed)
+    comparison = compare_logs(
+        a, b, filter_name=filter_name, extractor=extractor, tolerance_points=tolerance_points, seed=seed
+    )
     if output == "json":
         print_json(as_json(comparison))
     else:
@@ -94,5 +115,5 @@ def _row(one: ExtractorComparison) -> tuple[object, ...]:
         f"{value:+.1f} [{low:.1f}, {high:.1f}]",
         f"{one.p_value:.4f}" if one.p_value >= 0.0001 else "< 0.0001",
         "–" if one.mde is None else f"{100 * one.mde:.1f}",
-        one.verdict.value,
+        one.verdict.value if one.votes else "no vote",
     )

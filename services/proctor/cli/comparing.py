@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,28 +11,37 @@ from proctor.domain.errors import BadInputError
 
 if TYPE_CHECKING:
     from proctor.domain.evidence import Estimate
-    from proctor.evidence.paired import Comparison, ExtractorComparison
+    from proctor.domain.run_log import RunLog
+    from proctor.evidence.comparison import Comparison, ExtractorComparison
 
 
 def compare_logs(
     a: str | Path,
     b: str | Path,
     *,
+    filter_name: str | None = None,
     extractor: str | None = None,
     tolerance_points: float | None = None,
     seed: int = 0,
 ) -> Comparison:
     """Read two logs and compare the runs that they hold, item by item.
 
+    Where both logs have every text and target, the texts are graded again by each extractor of Proctor's that can, and
+    compared under those as well.
+
     Args:
         a: a log in any format that is read, told by its content.
         b: another.
-        extractor: the filter whose figures come first; by default the first that A's log names and B has as well.
+        filter_name: the logs' own filter whose figures come first; by default the first that A's log names and B has
+            as well.
+        extractor: grade the texts again by this extractor of Proctor's, `numeric` or `exact`, whose figures then come
+            first. In place of `filter_name`.
         tolerance_points: difference, in percentage points, within which the runs count as equivalent.
         seed: of the bootstrap.
 
     Raises:
-        BadInputError: with file and line, where a log cannot be read or the logs cannot be compared.
+        BadInputError: with file and line, where a log cannot be read, the logs cannot be compared, or the texts cannot
+            be graded by the extractor that was asked for.
     """
     from proctor.evidence.paired import compare_runs
     from proctor.formats.logs.reading import read_log
@@ -40,13 +50,36 @@ def compare_logs(
         raise BadInputError(f"the tolerance {tolerance_points:g} is not a number of points between 0 and 100")
     if seed < 0:
         raise BadInputError(f"the seed {seed} is negative; use 0 or more")
+    if filter_name is not None and extractor is not None:
+        raise BadInputError(
+            f"the filter {filter_name!r} is the logs' own and the extractor {extractor!r} grades the texts again; "
+            "name one of them"
+        )
+    first, second = read_log(Path(a)), read_log(Path(b))
+    again_a, again_b = _graded_again(first, second, extractor)
     return compare_runs(
-        read_log(Path(a)),
-        read_log(Path(b)),
-        extractor=extractor,
+        (*first, *again_a),
+        (*second, *again_b),
+        extractor=filter_name if extractor is None else again_a[0].extractor,
         tolerance=None if tolerance_points is None else tolerance_points / 100,
         seed=seed,
     )
+
+
+def _graded_again(
+    a: Sequence[RunLog], b: Sequence[RunLog], wanted: str | None
+) -> tuple[tuple[RunLog, ...], tuple[RunLog, ...]]:
+    """Both runs under each extractor that can grade both, the one that is wanted first."""
+    from proctor.grading.regrading import applicable_extractors, extractor_of_texts, regrade
+
+    # Every filter of a log read the same texts.
+    runs = (a[0], b[0])
+    extractors = list(applicable_extractors(runs))
+    if wanted is not None:
+        asked = extractor_of_texts(wanted)
+        extractors = [asked, *(extractor for extractor in extractors if extractor is not asked)]
+    first, second = (tuple(regrade(run, extractor) for extractor in extractors) for run in runs)
+    return first, second
 
 
 def as_json(comparison: Comparison) -> dict[str, Any]:
@@ -66,7 +99,13 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
     document["verdict"] = comparison.verdict.value
     if len(comparison.extractors) > 1:
         document["by_extractor"] = {one.extractor: _figures(one) for one in comparison.extractors}
-        document["family"] = f"p_holm is corrected over {len(comparison.extractors)} extractors"
+        lowest, highest = comparison.sensitivity or (None, None)
+        document["extractor_sensitivity"] = {
+            "delta_lowest": lowest,
+            "delta_highest": highest,
+            "verdicts": {one.extractor: one.verdict.value for one in comparison.voting},
+        }
+        document["family"] = f"p_holm is corrected over the {len(comparison.voting)} extractors that vote"
     if comparison.only_in_one:
         document["only_in_one"] = list(comparison.only_in_one)
     return document
@@ -75,6 +114,8 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
 def _figures(one: ExtractorComparison) -> dict[str, Any]:
     return {
         "extractor": one.extractor,
+        "regraded": one.regraded,
+        "votes": one.votes,
         "verdict": one.verdict.value,
         "n": one.n,
         "n_a_correct": one.n_a_correct,

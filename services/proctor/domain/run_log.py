@@ -18,18 +18,26 @@ class LoggedAnswer:
     item_id: str
     correct: bool | None
     line: int
-    """Where it stands in the file, from 1."""
+    """Where it stands in the file, from 1: its line, or its place among the rows of a file without lines."""
     content: str | None = None
     """Digest of the question with the name of how it was made, `scheme:hex`; only equal schemes are compared."""
     answer: str | None = None
+    """What the extractor read."""
     text: str | None = None
+    """What the model wrote, or the first of what it wrote where it was asked several times."""
     finish_reason: str | None = None
     tokens: int | None = None
+    """Tokens of `text`."""
     error: str | None = None
+    question: str | None = None
+    expected: str | None = None
+    """The target as the log tells it: an answer, or a worked solution that ends in one."""
+    samples: tuple[str, ...] = ()
+    """Further texts to the same question, beside `text`."""
 
     @property
     def truncated(self) -> bool | None:
-        """Whether it was cut at a token limit; None where the log does not say."""
+        """Whether its finish reason says that it was cut at a token limit; None where the log gives none."""
         return None if self.finish_reason is None else self.finish_reason.lower() in CUT
 
     @property
@@ -48,3 +56,17 @@ class RunLog:
     extractor: str
     """The log's name of its filter or extractor."""
     answers: tuple[LoggedAnswer, ...]
+    token_limit: int | None = None
+    """Most tokens that an answer could have; None where the log does not say."""
+    regraded: bool = False
+    """Whether Proctor graded the texts again; otherwise the grades are the log's own."""
+
+    def cut(self, answer: LoggedAnswer) -> bool | None:
+        """Whether an answer was cut at a token limit: by its finish reason, else by its tokens and the limit.
+
+        None where the log gives neither. Never by the text: one that breaks off may have been written so. An answer
+        that ended just at the limit counts as cut where only tokens are known.
+        """
+        if answer.finish_reason is not None or answer.tokens is None or self.token_limit is None:
+            return answer.truncated
+        return answer.tokens >= self.token_limit

@@ -9,25 +9,60 @@ from proctor.domain.run_log import RunLog
 from proctor.evidence.wording import counted, p_text, percent, points
 
 if TYPE_CHECKING:
-    from proctor.evidence.paired import Comparison, ExtractorComparison, TruncationComparison
+    from proctor.evidence.comparison import Comparison, ExtractorComparison, TruncationComparison
     from proctor.evidence.pairing import Pairs
 
 
 def conclusion(comparison: Comparison) -> str:
     """The comparison in a sentence, with what a reader must know before believing it."""
-    first = comparison.primary
     truncation = comparison.truncation
     if comparison.verdict == "invalid":
         assert truncation is not None
         return _invalid(truncation)
+    voting = comparison.voting
     if comparison.verdict == "extractor_decides":
-        each = "; ".join(f"under {one.extractor} {_found(one)}{_unread(one)}" for one in comparison.extractors)
+        each = "; ".join(f"under {one.extractor} {_found(one)}{_unread(one)}" for one in voting)
         return (
-            f"The extractor decides, not the runs: {each}. Find out which extractor reads these answers rightly "
-            "before saying which run is better."
+            f"The extractor decides, not the runs: {each}. Over these extractors A − B runs "
+            f"{_range(comparison.sensitivity)}. Find out which extractor reads these answers rightly before saying "
+            f"which run is better.{_unknown_truncation(truncation)}"
         )
-    agree = f" All {len(comparison.extractors)} extractors agree." if len(comparison.extractors) > 1 else ""
-    return f"{_single(first, comparison.alpha)}{agree}{_unknown_truncation(truncation)}"
+    first = comparison.primary
+    if not first.votes:
+        return (
+            f"Under {first.extractor} {first.n_a_correct:,} of A's answers and {first.n_b_correct:,} of B's are "
+            f"right{_unread(first)}, of {first.n:,}: that says more of the extractor than of the runs."
+            f"{_others(comparison)}{_unknown_truncation(truncation)}"
+        )
+    return f"{_single(first, comparison.alpha)}{_agreement(comparison)}{_unknown_truncation(truncation)}"
+
+
+def _others(comparison: Comparison) -> str:
+    if not comparison.voting:
+        return " No extractor reads enough of these texts."
+    one = comparison.voting[0]
+    return f" Under {one.extractor}, {_found(one)}.{_agreement(comparison)}"
+
+
+def _agreement(comparison: Comparison) -> str:
+    """What the other extractors say, where there are any."""
+    voting = comparison.voting
+    silent = [one for one in comparison.extractors if not one.votes and one is not comparison.primary]
+    agree = ""
+    if len(voting) > 1:
+        agree = f" All {len(voting)} extractors agree ({_names(voting)}): A − B runs {_range(comparison.sensitivity)}."
+    if not silent:
+        return agree
+    return f"{agree} Without a vote, because too few of these texts give it an answer: {_names(silent)}."
+
+
+def _names(extractors: Sequence[ExtractorComparison]) -> str:
+    return ", ".join(one.extractor for one in extractors)
+
+
+def _range(bounds: tuple[float, float] | None) -> str:
+    low, high = (f"{100 * bound:.1f}" for bound in bounds or (0.0, 0.0))
+    return f"from {low} to {high} points"
 
 
 def _single(one: ExtractorComparison, alpha: float) -> str:
@@ -75,15 +110,19 @@ def _invalid(truncation: TruncationComparison) -> str:
     more = "A" if truncation.a > truncation.b else "B"
     return (
         f"The comparison is invalid because of truncation: {percent(truncation.a / truncation.n)} of A's answers and "
-        f"{percent(truncation.b / truncation.n)} of B's were cut at a token limit ({p_text(truncation.p_value)}), so "
-        f"a difference in accuracy may be one of the limit. Run {more} again with a higher one."
+        f"{percent(truncation.b / truncation.n)} of B's were cut at a token limit (by {truncation.basis}, "
+        f"{p_text(truncation.p_value)}), so a difference in accuracy may be one of the limit. Run {more} again with a "
+        "higher one."
     )
 
 
 def _unknown_truncation(truncation: TruncationComparison | None) -> str:
     if truncation is not None:
         return ""
-    return " The logs do not both give finish reasons, so whether answers were cut at a token limit is not known."
+    return (
+        " The logs do not both give finish reasons, or token counts and their limit, so whether answers were cut is "
+        "not known."
+    )
 
 
 def nothing_in_common(name: str, a: RunLog, b: RunLog, pairs: Pairs) -> str:

@@ -1,8 +1,13 @@
-"""Pairing the answers of two logs: by item id and, where both logs know it, by the content of the question."""
+"""Pairing the answers of two logs: by item id and, where both logs know it, by the content of the question.
+
+Two tools may name the items of one benchmark differently throughout. Where not one id is common, items are paired by
+the question itself, as far as it is told and stands once in each log; never by position.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import NamedTuple
 
 from proctor.domain.run_log import LoggedAnswer, RunLog
@@ -37,12 +42,13 @@ class Pairs(NamedTuple):
 
 def pair(a: RunLog, b: RunLog) -> Pairs:
     """Pair by id; equal ids over different questions are no pair, and neither is an item with an error row."""
-    others = {answer.item_id: answer for answer in b.answers}
+    key = _pairing_key(a, b)
+    others = {key(answer): answer for answer in b.answers}
     pairs: list[tuple[LoggedAnswer, LoggedAnswer]] = []
     excluded: list[Unpaired] = []
     by_content = 0
     for first in a.answers:
-        second = others.pop(first.item_id, None)
+        second = others.pop(key(first), None)
         if second is None:
             excluded.append(Unpaired(first.item_id, "b", "not in B"))
             continue
@@ -54,17 +60,41 @@ def pair(a: RunLog, b: RunLog) -> Pairs:
         else:
             by_content += same is True
             pairs.append((first, second))
-    excluded += [Unpaired(item_id, "a", "not in A") for item_id in others]
+    excluded += [Unpaired(answer.item_id, "a", "not in A") for answer in others.values()]
     return Pairs(tuple(pairs), tuple(excluded), by_content)
 
 
+def _pairing_key(a: RunLog, b: RunLog) -> Callable[[LoggedAnswer], str]:
+    """The id, or the question where not one id is common and the questions can stand for it."""
+    ids_a, ids_b = ({answer.item_id for answer in run.answers} for run in (a, b))
+    if ids_a & ids_b:
+        return _by_id
+    asked_a, asked_b = (Counter(_plain(answer.question) for answer in run.answers if answer.question) for run in (a, b))
+    once = {question for question, count in asked_a.items() if count == asked_b.get(question) == 1}
+    if not once:
+        return _by_id
+    # A question that stands twice could be paired with either; such items keep their id, which the other log lacks.
+    return lambda answer: question if (question := _plain(answer.question or "")) in once else answer.item_id
+
+
+def _by_id(answer: LoggedAnswer) -> str:
+    return answer.item_id
+
+
+def _plain(question: str) -> str:
+    return " ".join(question.split())
+
+
 def _same_content(first: LoggedAnswer, second: LoggedAnswer) -> bool | None:
-    """None where it cannot be told: a digest is missing, or the two were made in different ways."""
-    if first.content is None or second.content is None:
-        return None
-    if first.content.partition(":")[0] != second.content.partition(":")[0]:
-        return None
-    return first.content == second.content
+    """None where it cannot be told: neither digests made in the same way nor both questions are known."""
+    digests = [answer.content for answer in (first, second) if answer.content is not None]
+    if len(digests) == 2 and len({digest.partition(":")[0] for digest in digests}) == 1:
+        return digests[0] == digests[1]
+    if first.question and second.question:
+        # Tools wrap a question in templates of their own: "Question: …\nAnswer:".
+        shorter, longer = sorted((_plain(first.question), _plain(second.question)), key=len)
+        return shorter in longer
+    return None
 
 
 def _missing(first: LoggedAnswer, second: LoggedAnswer) -> Unpaired | None:

@@ -55,7 +55,7 @@ class _Parsed(NamedTuple):
     invalid: int | None
 
 
-def read_router_table(path: Path) -> tuple[RouterSetting, ...]:
+def read_router_table(path: str | Path) -> tuple[RouterSetting, ...]:
     """The settings of a CSV table, in its order.
 
     Raises:
@@ -63,6 +63,7 @@ def read_router_table(path: Path) -> tuple[RouterSetting, ...]:
             that is no number or out of range, mixed fractions and percent, a (model, router_count) that stands twice, a
             missing clean arm or two of one model, or figures that contradict each other.
     """
+    path = Path(path)
     if path.suffix.lower() != ".csv":
         raise BadInputError(f"{path}: a router table is a CSV file (.csv) with the columns {', '.join(COLUMNS)}")
     faults = _RowFaults(str(path))

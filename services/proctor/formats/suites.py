@@ -30,14 +30,14 @@ def read_suite_file(path: Path) -> bytes:
         raise BadInputError(f"suite {visible(str(path))} cannot be read: {error.strerror}; check the path") from None
 
 
-def load_suite(path: Path) -> Suite:
+def load_suite(path: str | Path) -> Suite:
     """Load a suite from a file.
 
     Raises:
         BadInputError: when the file cannot be read.
         SuiteProblems: with every problem of the suite, each under the file's name.
     """
-    data = read_suite_file(path)
+    data = read_suite_file(Path(path))
     try:
         return parse_suite(data)
     except SuiteProblems as problems:

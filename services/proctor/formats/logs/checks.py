@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
 from proctor.domain.errors import BadInputError
@@ -90,22 +91,22 @@ class Grades:
 
 
 class Ids:
-    """Refuses an item that stands twice."""
+    """Refuses an item that stands twice in a log, or twice within a part of it."""
 
     def __init__(self, source: str) -> None:
         self._source = source
         self._lines: dict[tuple[str, str], int] = {}
 
-    def read(self, value: Any, line: int, field: str, *, extractor: str = "") -> str:
-        """The id as text, unique within its extractor. Raises BadInputError."""
+    def read(self, value: Any, line: int, field: str, *, within: str = "") -> str:
+        """The id as text, unique within a part of the log: a filter, an epoch. Raises BadInputError."""
         if isinstance(value, bool) or not isinstance(value, int | str) or not str(value).strip():
             refuse(self._source, line, f"{field} is {shown(value)}; every row needs its item's id, a text or a number")
         item_id = str(value).strip()
-        first = self._lines.setdefault((extractor, item_id), line)
+        first = self._lines.setdefault((within, item_id), line)
         if first != line:
-            within = f" under the filter {shown(extractor)}" if extractor else ""
+            under = f" under {within}" if within else ""
             refuse(
-                self._source, line, f"the id {shown(item_id)} stands twice{within}, first on line {first}; keep one row"
+                self._source, line, f"the id {shown(item_id)} stands twice{under}, first on line {first}; keep one row"
             )
         return item_id
 
@@ -130,6 +131,44 @@ def tokens_or_none(value: Any, source: str, line: int, field: str) -> int | None
     if isinstance(value, bool) or count < 0 or (isinstance(value, float) and count != value):
         refuse(source, line, f"{field} is {shown(value)}; a whole number of tokens is needed")
     return count
+
+
+def told(value: Any) -> str | None:
+    """A target or a question, which tools write in many shapes: text or a number as text, a list of one as its one
+    member, and None for whatever else stands there, because a run can be compared without it."""
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if isinstance(value, int | float):
+        return str(value)
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def graded_columns(columns: Mapping[str, Sequence[Any]]) -> list[str]:
+    """The names of the metrics that say right or wrong, of all that a log has for each answer.
+
+    Marks, counts and texts are left out. NaN is not: it stands where a grade should, and reading it says so. Where no
+    metric says right or wrong the first is returned, because reading that says best what is the matter.
+    """
+    graded = [
+        name
+        for name, values in columns.items()
+        if any(value is not None for value in values) and all(map(_may_be_grade, values))
+    ]
+    return graded or list(columns)[:1]
+
+
+def _may_be_grade(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and (value in (0, 1, 100) or not math.isfinite(value)))
+
+
+def one_limit(limits: Iterable[Any]) -> int | None:
+    """The token limit under which every answer was written; None where it differs or is not a positive count."""
+    found = set()
+    for limit in limits:
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit <= 0:
+            return None
+        found.add(limit)
+    return found.pop() if len(found) == 1 else None
 
 
 def question_digest(question: str) -> str:

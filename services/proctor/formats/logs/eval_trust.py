@@ -1,6 +1,7 @@
 """eval_trust's JSON: `{"results": [{"id", "expected", "predicted", "correct", "gen_text"}], "meta": {…}}`.
 
-An error row is `{"id", "error"}`. `finish_reason`, `tokens` and `question` are read where somebody added them.
+An error row is `{"id", "error"}`. `finish_reason`, `tokens` and `question` of a row, and `max_new_tokens` of meta, are
+read where somebody added them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,16 @@ from typing import Any, Final
 
 from proctor.domain.run_log import LoggedAnswer, RunLog
 from proctor.formats.faults import shown
-from proctor.formats.logs.checks import Grades, Ids, question_digest, refuse, text_or_none, tokens_or_none
+from proctor.formats.logs.checks import (
+    Grades,
+    Ids,
+    one_limit,
+    question_digest,
+    refuse,
+    text_or_none,
+    tokens_or_none,
+    told,
+)
 
 _RESULTS: Final = re.compile(r'"results"\s*:\s*\[')
 _BETWEEN: Final = re.compile(r"[\s,]*")
@@ -31,7 +41,9 @@ def read_eval_trust(source: str, text: str, document: dict[str, Any]) -> RunLog:
     answers = tuple(_answer(source, line, row, ids, grades) for line, row in zip(lines, results, strict=True))
     if not answers:
         refuse(source, 1, "results is empty: there is not one answer to compare")
-    return RunLog(source, "eval_trust", EXTRACTOR, answers)
+    meta = document.get("meta")
+    limit = one_limit([meta.get("max_new_tokens")]) if isinstance(meta, dict) else None
+    return RunLog(source, "eval_trust", EXTRACTOR, answers, limit)
 
 
 def _answer(source: str, line: int, row: Any, ids: Ids, grades: Grades) -> LoggedAnswer:
@@ -55,6 +67,8 @@ def _answer(source: str, line: int, row: Any, ids: Ids, grades: Grades) -> Logge
         finish_reason=text_or_none(row.get("finish_reason"), source, line, "finish_reason"),
         tokens=tokens_or_none(row.get("tokens"), source, line, "tokens"),
         error=error,
+        question=question,
+        expected=told(row.get("expected")),
     )
 
 

@@ -1,7 +1,8 @@
 """lm-evaluation-harness `--log_samples` JSONL: one row per item *and filter*, so a run for each filter.
 
 Counting rows as items would double n. A row's grade is under the name of its metric; `doc_hash` is the digest of the
-document, by which items are paired as well as by `doc_id`.
+document, by which items are paired as well as by `doc_id`. Of an item asked several times (`repeats`), the first text
+is the answer and the others are its samples.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ from typing import Any, Final
 
 from proctor.domain.run_log import LoggedAnswer, RunLog
 from proctor.formats.faults import shown
-from proctor.formats.logs.checks import Grades, Ids, refuse, text_or_none
+from proctor.formats.logs.checks import Grades, Ids, one_limit, refuse, text_or_none, told
 from proctor.formats.rows import Row
 
 #: For logs from before 0.4.4, whose rows do not name their metrics; the most used first.
 _METRICS: Final = ("exact_match", "acc", "pass@1", "em", "f1")
 UNFILTERED: Final = "none"
+#: Where tasks keep the question in their document; the prompt has examples and a template around it.
+_QUESTIONS: Final = ("question", "query", "problem", "prompt", "input", "text")
+_LIMITS: Final = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
 
 
 def read_lm_eval(source: str, rows: Iterable[Row]) -> tuple[RunLog, ...]:
@@ -29,20 +33,22 @@ def read_lm_eval(source: str, rows: Iterable[Row]) -> tuple[RunLog, ...]:
     grades: dict[str, Grades] = {}
     answers: dict[str, list[LoggedAnswer]] = {}
     metrics: dict[str, str] = {}
-    for row in rows:
-        line, values = row
+    limits: set[Any] = set()
+    for line, values in rows:
         for needed in ("doc_id", "resps"):
             if needed not in values:
                 refuse(source, line, f"no {needed}: not a row of lm-evaluation-harness --log_samples")
         extractor = text_or_none(values.get("filter"), source, line, "filter") or UNFILTERED
         metric = metrics.setdefault(extractor, _metric(source, line, values))
-        item_id = ids.read(values["doc_id"], line, "doc_id", extractor=extractor)
+        item_id = ids.read(values["doc_id"], line, "doc_id", within=f"the filter {shown(extractor)}")
         error = text_or_none(values.get("error"), source, line, "error")
         if error is None and metric not in values:
             refuse(source, line, f"no {metric}, which the rows before have as their metric")
         graded = error is None and values[metric] is not None
         grade = grades.setdefault(extractor, Grades(source))
         digest = values.get("doc_hash")
+        texts = _texts(values["resps"])
+        limits.add(_limit(values.get("arguments")))
         answers.setdefault(extractor, []).append(
             LoggedAnswer(
                 item_id=item_id,
@@ -50,12 +56,16 @@ def read_lm_eval(source: str, rows: Iterable[Row]) -> tuple[RunLog, ...]:
                 line=line,
                 content=f"lm-eval:{digest}" if isinstance(digest, str) and digest else None,
                 answer=_first_text(values.get("filtered_resps")),
-                text=_first_text(values["resps"]),
+                text=texts[0] if texts else None,
                 finish_reason=text_or_none(values.get("finish_reason"), source, line, "finish_reason"),
                 error=error,
+                question=_question(values.get("doc")),
+                expected=told(values.get("target")),
+                samples=texts[1:],
             )
         )
-    return tuple(RunLog(source, "lm-evaluation-harness", name, tuple(found)) for name, found in answers.items())
+    limit = one_limit(limits)
+    return tuple(RunLog(source, "lm-evaluation-harness", name, tuple(found), limit) for name, found in answers.items())
 
 
 def _metric(source: str, line: int, values: dict[str, Any]) -> str:
@@ -72,3 +82,30 @@ def _first_text(value: Any) -> str | None:
     while isinstance(value, list) and value:
         value = value[0]
     return value if isinstance(value, str) else None
+
+
+def _texts(resps: Any) -> tuple[str, ...]:
+    """What the model wrote: `[[text, …]]`, a text for each repeat. Log-likelihoods of options are no texts."""
+    repeats = resps[0] if isinstance(resps, list) and len(resps) == 1 else resps
+    if isinstance(repeats, list) and repeats and all(isinstance(text, str) for text in repeats):
+        return tuple(repeats)
+    first = _first_text(resps)
+    return () if first is None else (first,)
+
+
+def _question(document: Any) -> str | None:
+    values = (document.get(name) for name in _QUESTIONS) if isinstance(document, dict) else ()
+    return next((value for value in values if isinstance(value, str) and value.strip()), None)
+
+
+def _limit(arguments: Any) -> int | None:
+    """The token limit of a row's generation arguments: `{"gen_args_0": {"arg_1": {…}}}`, formerly `[[…, {…}]]`."""
+    requests = list(arguments.values()) if isinstance(arguments, dict) else arguments
+    request = requests[0] if isinstance(requests, list) and requests else None
+    parts = list(request.values()) if isinstance(request, dict) else request
+    for part in parts if isinstance(parts, list) else ():
+        for name in _LIMITS:
+            if isinstance(part, dict) and isinstance(part.get(name), int):
+                limit: int = part[name]
+                return limit
+    return None

@@ -1,5 +1,5 @@
-"""A plain CSV: `id` and `correct` at the least; `question`, `answer`, `text`, `finish_reason`, `tokens`, `error` where
-known. A row whose `correct` is empty, or that has an `error`, is an error row.
+"""A plain CSV: `id` and `correct` at the least; `question`, `expected`, `answer`, `text`, `finish_reason`, `tokens` and
+`error` where known. A row whose `correct` is empty, or that has an `error`, is an error row.
 """
 
 from __future__ import annotations
@@ -69,4 +69,6 @@ def _answer(source: str, line: int, cells: dict[str, str], ids: Ids, grades: Gra
         finish_reason=cells.get("finish_reason", "").strip() or None,
         tokens=tokens_or_none(cells.get("tokens", "").strip(), source, line, "tokens"),
         error=error,
+        question=question or None,
+        expected=cells.get("expected") or None,
     )

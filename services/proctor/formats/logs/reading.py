@@ -13,26 +13,38 @@ from proctor.domain.run_log import RunLog
 from proctor.formats.faults import shown
 from proctor.formats.logs.checks import FirstFault, refuse
 from proctor.formats.logs.eval_trust import read_eval_trust
+from proctor.formats.logs.inspect_log import read_inspect_log
+from proctor.formats.logs.lighteval_details import read_lighteval
 from proctor.formats.logs.lm_eval import read_lm_eval
 from proctor.formats.logs.plain_csv import read_plain_csv
 from proctor.formats.rows import jsonl_rows, unreadable
 
 #: A log is read into memory; the largest of a benchmark of 10,000 items with long answers is a tenth of it.
 MAX_BYTES: Final = 1 << 29
-KNOWN: Final = "eval_trust JSON, lm-evaluation-harness --log_samples JSONL, or CSV with the columns id and correct"
-_BINARY: Final = ((b"PAR1", "a Parquet file"), (b"PK\x03\x04", "a zip archive"), (b"\x1f\x8b", "a gzip archive"))
+KNOWN: Final = (
+    "eval_trust JSON, lm-evaluation-harness --log_samples JSONL, Inspect's .eval or .json, lighteval's details "
+    "(Parquet), or CSV with the columns id and correct"
+)
+#: How Inspect begins a log; it may hold NaN, which its writer means, and is left to Inspect's own reader.
+_INSPECT: Final = re.compile(r'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:\s*"\w+"\s*,\s*"eval"\s*:\s*\{')
 _CONSTANT: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|-?\b(?:NaN|Infinity)\b', re.DOTALL)
 
 
 def read_log(path: Path) -> tuple[RunLog, ...]:
-    """The runs of a log, one for each filter, the log's own primary one (that it names first) first.
+    """The runs of a log, one for each filter, scorer or metric; the log's own primary one, named first, is first.
 
     Raises:
         BadInputError: with file and line, when the file is missing, empty or not what it says.
     """
     source = str(path)
     data = _bytes(path)
+    if data.startswith(b"PAR1"):
+        return read_lighteval(path)
+    if data.startswith(b"PK\x03\x04"):
+        return read_inspect_log(path, "eval")
     text = _decoded(source, data)
+    if _INSPECT.match(text):
+        return read_inspect_log(path, "json")
     first = text.lstrip()[:1]
     if first == "[":
         refuse(source, 1, f"one JSON array; a log is {KNOWN}")
@@ -46,6 +58,8 @@ def read_log(path: Path) -> tuple[RunLog, ...]:
         return read_lm_eval(source, jsonl_rows(io.BytesIO(data), FirstFault(source)))
     if isinstance(document.get("results"), list):
         return (read_eval_trust(source, text, document),)
+    if isinstance(document.get("eval"), dict) and isinstance(document.get("samples"), list):
+        return read_inspect_log(path, "json")
     refuse(source, 1, f"a JSON object with {shown(sorted(document)[:6])}; a log is {KNOWN}")
 
 
@@ -56,9 +70,8 @@ def _bytes(path: Path) -> bytes:
         data = path.read_bytes()
     except OSError as error:
         unreadable(path, error)
-    for magic, what in _BINARY:
-        if data.startswith(magic):
-            refuse(str(path), 1, f"{what}, which is not read; a log is {KNOWN}")
+    if data.startswith(b"\x1f\x8b"):
+        refuse(str(path), 1, f"a gzip archive, which is not read; unpack it, a log is {KNOWN}")
     if not data.strip():
         refuse(str(path), 1, f"the file is empty; a log is {KNOWN}")
     return data

@@ -1,0 +1,179 @@
+"""Inspect's logs, `.eval` (a zip archive) and `.json`, through inspect_ai's own reader: a run for each scorer.
+
+A scorer that gives marks between right and wrong is left out where another gives none; a scorer that grades several
+things at once is a run for each. Of several epochs the first is the answer and the texts of the others are its samples:
+the log's reduction over epochs is a mean, which is neither right nor wrong. `line` counts the log's samples.
+"""
+
+from __future__ import annotations
+
+import math
+import zipfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from proctor.domain.errors import BadInputError
+from proctor.domain.run_log import LoggedAnswer, RunLog
+from proctor.formats.faults import shown
+from proctor.formats.logs.checks import Grades, Ids, graded_columns, one_limit, question_digest, refuse, told
+
+if TYPE_CHECKING:
+    from inspect_ai.log import EvalLog, EvalSample
+
+#: Unpacked; a small archive can hold any amount of zeros.
+MAX_UNPACKED_BYTES: Final = 1 << 31
+#: Not needed, and most of a log of agents. inspect_ai then leaves them unread in an archive.
+_UNREAD: Final = {"messages", "events", "store"}
+# Not by inspect_ai's value_to_float, which makes 0 of whatever it does not know.
+_LETTERS: Final = {"C": 1, "I": 0, "P": 0.5, "N": 0, "yes": 1, "no": 0}
+#: Limits of a whole sample that cut the last answer.
+_CUTTING: Final = {"token": "max_tokens", "context": "model_length"}
+
+
+class _Epoch(NamedTuple):
+    """One sample; the first two fields order them, and no two samples share both."""
+
+    number: int
+    position: int
+    sample: EvalSample
+
+
+class _Score(NamedTuple):
+    value: Any
+    answer: str | None
+
+
+def read_inspect_log(path: Path, kind: str) -> tuple[RunLog, ...]:
+    """A run for each scorer, in the order of the first graded sample.
+
+    Args:
+        path: the log.
+        kind: 'eval' or 'json', as its content shows.
+
+    Raises:
+        BadInputError: where inspect_ai is missing, it cannot read the file, or a sample is not what it should be.
+    """
+    source = str(path)
+    samples, limit = _samples(path, kind)
+    epochs: dict[str, list[_Epoch]] = {}
+    ids = Ids(source)
+    for position, sample in enumerate(samples, 1):
+        item_id = ids.read(sample.id, position, "id", within=f"epoch {sample.epoch}")
+        epochs.setdefault(item_id, []).append(_Epoch(sample.epoch, position, sample))
+    return _runs(source, [_row(item_id, sorted(asked)) for item_id, asked in epochs.items()], limit)
+
+
+def _samples(path: Path, kind: str) -> tuple[list[EvalSample], int | None]:
+    """The log's samples, and the token limit of a model call."""
+    if kind == "eval":
+        _check_archive(path)
+    try:
+        from inspect_ai.log import read_eval_log
+    except ImportError:
+        raise BadInputError(
+            f"{path} is a log of Inspect, which needs inspect_ai: pip install 'proctor[inspect]'"
+        ) from None
+    try:
+        # A whole path, because inspect_ai takes what begins with a scheme for an address.
+        log: EvalLog = read_eval_log(
+            path.absolute(),
+            format="json" if kind == "json" else "eval",
+            resolve_attachments="core",
+            exclude_fields=_UNREAD,
+        )
+    except Exception as error:
+        # A reader of several formats and versions fails in as many ways; each is about the file.
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise BadInputError(f"{path} cannot be read as a log of Inspect: {shown(reason)}") from None
+    if not log.samples:
+        refuse(str(path), 1, f"a log of Inspect without samples (status {log.status}): there is nothing to compare")
+    limits = [config.max_tokens for config in (log.plan.config, log.eval.model_generate_config)]
+    return log.samples, one_limit([limit for limit in limits if limit is not None][:1])
+
+
+def _check_archive(path: Path) -> None:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = set(archive.namelist())
+            unpacked = sum(info.file_size for info in archive.infolist())
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+        raise BadInputError(f"{path} cannot be read as a zip archive, which an .eval log is: {error}") from None
+    if not names & {"header.json", "_journal/start.json"}:
+        raise BadInputError(
+            f"{path} is a zip archive with {shown(sorted(names)[:3])} and not an .eval log of Inspect, which has a "
+            "header.json"
+        )
+    if unpacked > MAX_UNPACKED_BYTES:
+        raise BadInputError(f"{path} unpacks to more than {MAX_UNPACKED_BYTES >> 20} MiB; is it a log of one run?")
+
+
+def _row(item_id: str, epochs: Sequence[_Epoch]) -> tuple[LoggedAnswer, EvalSample]:
+    """An item's answer, without a grade yet, and the sample of its first epoch."""
+    (_, position, sample), *others = epochs
+    question = _question(sample)
+    choice = sample.output.choices[0] if sample.output.choices else None
+    stopped = choice.stop_reason if choice is not None and choice.stop_reason != "unknown" else None
+    limit = sample.limit.type if sample.limit is not None else None
+    answer = LoggedAnswer(
+        item_id=item_id,
+        correct=None,
+        line=position,
+        content=question_digest(question) if question else None,
+        text=sample.output.completion,
+        finish_reason=_CUTTING.get(limit or "", stopped),
+        tokens=sample.output.usage.output_tokens if sample.output.usage is not None else None,
+        error=sample.error.message if sample.error is not None else None,
+        question=question,
+        expected=told(sample.target),
+        samples=tuple(other.sample.output.completion for other in others if other.sample.error is None),
+    )
+    return answer, sample
+
+
+def _question(sample: EvalSample) -> str | None:
+    if isinstance(sample.input, str):
+        return sample.input or None
+    asked = [message.text for message in sample.input if message.role == "user" and message.text]
+    return asked[-1] if asked else None
+
+
+def _runs(source: str, rows: Sequence[tuple[LoggedAnswer, EvalSample]], limit: int | None) -> tuple[RunLog, ...]:
+    scored = [(row, sample, _scores(sample)) for row, sample in rows]
+    names = dict.fromkeys(name for row, _, scores in scored if row.error is None for name in scores)
+    if not names:
+        refuse(source, 1, "a log of Inspect in which no sample has a score; run inspect score on it")
+    columns = {
+        name: [scores[name].value for row, _, scores in scored if row.error is None and name in scores]
+        for name in names
+    }
+    runs = []
+    for name in graded_columns(columns):
+        grades = Grades(source)
+        answers = tuple(_graded(row, sample, name, scores.get(name), grades) for row, sample, scores in scored)
+        runs.append(RunLog(source, "inspect", name, answers, limit))
+    return tuple(runs)
+
+
+def _scores(sample: EvalSample) -> dict[str, _Score]:
+    """Scores by name: the scorer's, or `scorer/part` where it grades several things."""
+    found: dict[str, _Score] = {}
+    for name, score in (sample.scores or {}).items():
+        parts = score.value.items() if isinstance(score.value, dict) else [(None, score.value)]
+        for part, value in parts:
+            if isinstance(value, str):
+                value = _LETTERS.get(value, value)
+            # NaN is how Inspect writes that its scorer came to no grade.
+            unscored = value is None or (isinstance(value, float) and math.isnan(value))
+            found[name if part is None else f"{name}/{part}"] = _Score(None if unscored else value, score.answer)
+    return found
+
+
+def _graded(row: LoggedAnswer, sample: EvalSample, name: str, score: _Score | None, grades: Grades) -> LoggedAnswer:
+    if row.error is not None:
+        return row
+    if score is None or score.value is None:
+        why = f"stopped at its {sample.limit.type} limit, " if sample.limit is not None else ""
+        return replace(row, error=f"{why}not scored by {name}")
+    return replace(row, correct=grades.read(score.value, row.line, name), answer=score.answer)
