@@ -27,7 +27,7 @@ KNOWN: Final = 0.75
 GUESS: Final = 0.25
 #: Concentration of the reworded chance around the canonical one where rewordings share an item's luck: of a pair of
 #: rewordings, a third of the variance is shared.
-_SHARED_LUCK: Final = 2.0
+SHARED_LUCK: Final = 2.0
 
 
 class Dependence(StrEnum):
@@ -126,7 +126,7 @@ class Family(NamedTuple):
         if self.dependence is Dependence.SHARED_LUCK:
             # Beta's parameters must be above 0; a chance of exactly 0 or 1 stays there for all that anyone can see.
             inside = np.clip(chance, 1e-9, 1 - 1e-9)
-            chance = rng.beta(_SHARED_LUCK * inside, _SHARED_LUCK * (1 - inside))
+            chance = rng.beta(SHARED_LUCK * inside, SHARED_LUCK * (1 - inside))
         right: IntArray = rng.binomial(variants, chance)
         return right
 

@@ -1,0 +1,291 @@
+"""What an audit will cost and could find, before anything runs: what `proctor audit plan` computes."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from proctor.domain.errors import BadInputError, ProctorError
+from proctor.domain.suite import Suite
+from proctor.evidence.answers import guess_chance
+from proctor.evidence.approval import AUDITS, approval_chance, detectable_share, items_for_approval
+from proctor.evidence.families import FAMILIES, Family
+from proctor.evidence.simulated_audits import Limits
+from proctor.formats.items import PROCTOR_FACTS, load_items, select_items
+from proctor.text.prompt import render_prompt
+
+if TYPE_CHECKING:
+    from proctor.domain.item import Item
+
+#: The article's volumes, and the three that it recommends.
+VARIANTS: Final = (2, 3, 4, 9)
+#: Bytes of UTF-8 a token: common byte-pair vocabularies come to about four in English and fewer in other scripts,
+#: whose characters take more bytes.
+BYTES_PER_TOKEN: Final = 4
+#: Seed of the simulations. The plan of a suite is the same whenever it is asked for.
+_SEED: Final = 0
+_SIMULATED_CHANNELS: Final = {"perturbation", "protocol"}
+
+
+class Prices(NamedTuple):
+    """Prices of a million tokens, in any one currency."""
+
+    million_input: float
+    million_output: float
+
+    def of(self, input_tokens: int, output_tokens: int) -> float:
+        """The price of so many tokens."""
+        return (self.million_input * input_tokens + self.million_output * output_tokens) / 1_000_000
+
+
+def prices_of(million_input: float | None, million_output: float | None) -> Prices | None:
+    """The prices that were given; None where neither was.
+
+    Raises:
+        BadInputError: where one is missing or no price.
+    """
+    if million_input is None and million_output is None:
+        return None
+    if million_input is None or million_output is None:
+        raise BadInputError("a cost needs both --price-per-million-input and --price-per-million-output; 0 is a price")
+    for price in (million_input, million_output):
+        if not (math.isfinite(price) and price >= 0):
+            raise BadInputError(f"{price:g} is no price of a million tokens; give 0 or more")
+    return Prices(million_input, million_output)
+
+
+class Benchmark(NamedTuple):
+    """What is known of a suite's items without asking anyone."""
+
+    items: tuple[Item, ...] | None
+    """The items that would be asked; None where they cannot be read here."""
+    n: int
+    """How many are asked: those, or the sample size."""
+    available: int | None
+    """Items of the whole benchmark."""
+    notes: tuple[str, ...]
+
+
+class PlanRow(NamedTuple):
+    """An audit with this many variants an item. Shares and chances are fractions."""
+
+    variants: int
+    own: bool
+    """Whether it is the suite's own number."""
+    trials: int
+    prompt_tokens: int | None
+    output_tokens_at_most: int
+    cost: float | None
+    """At most, for it counts every answer at its ceiling of tokens."""
+    detectable_share: float | None
+    approval_chance: float
+
+
+class FamilyChance(NamedTuple):
+    """A family of models, and the chance that a clean one is approved with the suite's own variants."""
+
+    name: str
+    title: str
+    approval_chance: float
+
+
+class AuditPlan(NamedTuple):
+    """What a suite's audit will cost and could find."""
+
+    suite: str
+    items: int
+    available: int | None
+    family: Family
+    why_family: str
+    rows: tuple[PlanRow, ...]
+    families: tuple[FamilyChance, ...]
+    items_for_90: int | None
+    alpha: float
+    notes: tuple[str, ...]
+
+    @property
+    def own(self) -> PlanRow:
+        """The row of the suite's own number of variants."""
+        return next(row for row in self.rows if row.own)
+
+
+def plan_audit(
+    suite: Suite,
+    base: Path,
+    bundle: Path,
+    *,
+    family: str | None = None,
+    prices: Prices | None = None,
+    progress: Callable[[str], None] = lambda text: None,
+    audits: int = AUDITS,
+) -> AuditPlan:
+    """Plan the audit of a suite.
+
+    Args:
+        suite: the suite.
+        base: the folder that its relative paths start from.
+        bundle: the reference bundle, for the benchmark that Proctor ships.
+        family: name of the family of models to assume; by default one that fits the items.
+        prices: for the cost; there is none without.
+        progress: told what is being computed.
+        audits: simulated ones for each figure.
+
+    Raises:
+        BadInputError: when the suite's files cannot be read or used, or there is no such family.
+    """
+    benchmark = read_benchmark(suite, base, bundle)
+    assumed, why = assume(suite, benchmark.items, family)
+    limits, own, n = Limits.of(suite), suite.perturbation.num_variants_per_item, benchmark.n
+    prompt_bytes = None if benchmark.items is None else _prompt_bytes(suite, benchmark.items)
+    rows = []
+    for variants in sorted({*VARIANTS, own}):
+        progress(f"simulating audits with {variants} variants an item")
+        trials = n * (1 + variants)
+        prompt = None if prompt_bytes is None else math.ceil(prompt_bytes * (1 + variants) / BYTES_PER_TOKEN)
+        output = trials * suite.decoding.max_tokens
+        rows.append(
+            PlanRow(
+                variants=variants,
+                own=variants == own,
+                trials=trials,
+                prompt_tokens=prompt,
+                output_tokens_at_most=output,
+                cost=None if prices is None or prompt is None else prices.of(prompt, output),
+                detectable_share=detectable_share(
+                    assumed, n, variants, _rng(variants), alpha=suite.scoring.significance_alpha, audits=audits
+                ),
+                approval_chance=approval_chance(assumed, n, variants, limits, _rng(variants), audits=audits),
+            )
+        )
+    progress("simulating audits with more items")
+    others = {**FAMILIES, assumed.name: assumed}
+    return AuditPlan(
+        suite=suite.audit_suite_id,
+        items=n,
+        available=benchmark.available,
+        family=assumed,
+        why_family=why,
+        rows=tuple(rows),
+        families=tuple(
+            FamilyChance(one.name, one.title, approval_chance(one, n, own, limits, _rng(own), audits=audits))
+            for one in others.values()
+        ),
+        items_for_90=items_for_approval(assumed, own, limits, _rng(own), audits=audits),
+        alpha=suite.scoring.significance_alpha,
+        notes=(*benchmark.notes, *_reservations(suite)),
+    )
+
+
+def read_benchmark(suite: Suite, base: Path, bundle: Path) -> Benchmark:
+    """The items that an audit would ask, or their number alone where they are not at hand.
+
+    A suite may name its benchmark without saying where it is, and a dataset of the hub may be out of reach: what can
+    be said is then said of the sample size. A file that is named and cannot be read is a mistake.
+
+    Raises:
+        BadInputError: for such a file, or one that holds what is no item or no rewording.
+    """
+    dataset = suite.dataset
+    if dataset.path is None and dataset.hub_id is None and dataset.benchmark_name != PROCTOR_FACTS:
+        reason = (
+            f"the suite says not where the items of {dataset.benchmark_name} are (dataset_config.path, or hub_id and "
+            "hub_revision), which the audit itself will need"
+        )
+        return _unread(suite, reason)
+    if dataset.hub_id is not None and importlib.util.find_spec("datasets") is None:
+        return _unread(suite, "the package datasets is missing, which reads the hub: pip install 'proctor[hub]'")
+    try:
+        loaded = load_items(dataset, base, bundle)
+    except BadInputError:
+        raise
+    except ProctorError as error:
+        return _unread(suite, str(error))
+    items = select_items(loaded.items, dataset)
+    notes = (*loaded.notes(dataset), *_imported(suite, base, items))
+    return Benchmark(items, len(items), len(loaded.items), notes)
+
+
+def _unread(suite: Suite, reason: str) -> Benchmark:
+    size = suite.dataset.sample_size
+    note = f"planned for sample_size, {size:,} items, and without prompt tokens, because the items are not read: "
+    return Benchmark(None, size, None, (note + reason,))
+
+
+def _imported(suite: Suite, base: Path, items: tuple[Item, ...]) -> tuple[str, ...]:
+    """A note where a file of rewordings has too few of them for the suite."""
+    from proctor.formats.rewordings import match_rewordings, parse_rewordings
+
+    if suite.perturbation.rewordings_path is None:
+        return ()
+    path, wanted = base / suite.perturbation.rewordings_path, suite.perturbation.num_variants_per_item
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise BadInputError(f"perturbation_config.rewordings_path: {path} cannot be read: {error.strerror}") from None
+    matched = match_rewordings(parse_rewordings(data, str(path)), items, suite.dataset.benchmark_name).by_item
+    short = sum(len(matched.get(item.item_id, ())) < wanted for item in items)
+    # A strategy beside it multiplies the rewordings.
+    if suite.perturbation.perturbation_strategy != "imported" or not short:
+        return ()
+    return (f"{path} has fewer than {wanted} rewordings for {short:,} of the {len(items):,} items",)
+
+
+def assume(suite: Suite, items: tuple[Item, ...] | None, name: str | None) -> tuple[Family, str]:
+    """The family that a plan assumes, and why.
+
+    By default guessers where every item has options: a model then knows an item or picks an option, with the chance
+    that the suite or the number of options gives. Otherwise `beta_1_1`, where every answer is a coin of its own:
+    nothing is known of how answers to open questions vary with the wording, and of the families whose rewordings are
+    independent none needs more items, so a plan that suffices for it suffices for what is more consistent.
+
+    Raises:
+        BadInputError: where there is no family of this name.
+    """
+    chance = guess_chance(suite.scoring, items or ())
+    has_options = bool(items) and all(item.choices for item in items or ())
+    why = "it was asked for"
+    if name is None and has_options:
+        name, why = "guessers", "every item has options, so that an item is known or guessed"
+    elif name is None:
+        name = "beta_1_1"
+        why = "how answers vary with the wording is not known yet, and this calls for many items"
+    if name not in FAMILIES:
+        raise BadInputError(f"--family {name!r} is not a family of models; there are: {', '.join(FAMILIES)}")
+    family = FAMILIES[name]
+    if name == "guessers" and chance is not None:
+        family = family._replace(
+            title=f"guessers (75 % known, the rest guessed with chance {chance:.2g})", unknown_chance=chance
+        )
+    return family, why
+
+
+def _prompt_bytes(suite: Suite, items: tuple[Item, ...]) -> int:
+    """Bytes of the canonical prompts, with template and solved examples. A variant counts like its item."""
+    return sum(len(render_prompt(suite.prompt, item.question, item.choices).encode()) for item in items)
+
+
+def _reservations(suite: Suite) -> tuple[str, ...]:
+    """What the plan takes for granted."""
+    notes = [
+        "counts stand before admission: an item without an admitted rewording is not asked, and one may get fewer "
+        "than it should",
+        f"tokens of prompts are estimated ({BYTES_PER_TOKEN} bytes of UTF-8 each, a rewording as long as its item); "
+        f"answers are counted at their ceiling, max_tokens {suite.decoding.max_tokens:,}",
+    ]
+    if others := sorted(set(suite.scoring.required_channels) - _SIMULATED_CHANNELS):
+        notes.append(f"chances of approval suppose that the other required channels are clean: {', '.join(others)}")
+    if suite.scoring.method == "per_item_t_test":
+        notes.append("the suite blocks by the article's rule; the leaked share is what the default p-value finds")
+    if suite.perturbation.paraphrase_model is not None:
+        notes.append("what the paraphrasing model costs is not counted")
+    return tuple(notes)
+
+
+def _rng(variants: int) -> np.random.Generator:
+    """A row's own stream, so that its figures are the same beside any other rows."""
+    return np.random.default_rng([_SEED, variants])

@@ -1,0 +1,162 @@
+"""What a gate would do with models that are simulated: chances of approval, items for it, and what would be found.
+
+Chances depend on the family of models, on how many items and variants there are and on the suite's limits, and are
+known before a single answer is. All figures are Monte Carlo means: the standard error of a rate r over m simulated
+audits is √(r(1 − r)/m), at the default number at most half a percentage point.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple
+
+import numpy as np
+from scipy import special
+
+from proctor.evidence.families import Family
+from proctor.evidence.intervals import z_quantile
+from proctor.evidence.pattern_chances import largest_leaked_share, pattern_chances
+from proctor.evidence.power import MAX_ITEMS, POWER
+from proctor.evidence.simulated_audits import Limits, SimulatedAudits
+
+#: Simulated audits for each rate: a standard error of half a percentage point at most.
+AUDITS: Final = 10_000
+#: Chance of approval that the number of items is given for.
+TARGET: Final = 0.90
+#: A number of items is searched to this relative width, which is finer than the Monte Carlo error.
+_WIDTH: Final = 0.005
+#: Corrections of a leaked share that starts from the normal formula; the third moves it by less than its error.
+_CORRECTIONS: Final = 3
+
+
+class GateRates(NamedTuple):
+    """Shares of simulated audits that are approved, reviewed and blocked; they add up to 1."""
+
+    approve: float
+    review: float
+    block: float
+
+
+def gate_rates(
+    family: Family,
+    items: int,
+    variants: int,
+    leaked_share: float,
+    limits: Limits,
+    audits: int,
+    rng: np.random.Generator,
+    *,
+    cost: float = 0.0,
+) -> GateRates:
+    """What the gate does with models of a family, where every other channel is clean.
+
+    Args:
+        family: how the models' answers come about.
+        items: paired items of each audit, 1 or more.
+        variants: admitted rewordings of each item.
+        leaked_share: expected share of all items that leaked; 0 is a clean model.
+        limits: what the suite allows; `Limits()` are the defaults.
+        audits: simulated audits.
+        rng: source of randomness.
+        cost: accuracy (a fraction) that a rewording costs a clean model, for it is harder.
+
+    Raises:
+        ValueError: without an item or a variant, and where `pattern_chances` refuses the share or the cost.
+    """
+    chances = pattern_chances(family, variants, leaked_share=leaked_share, cost=cost)
+    decisions = SimulatedAudits.draw(chances, items=items, audits=audits, rng=rng).decisions(limits)
+    approve, block = float(decisions.approved.mean()), float(decisions.blocked.mean())
+    review = float((~decisions.approved & ~decisions.blocked).mean())
+    return GateRates(approve, review, block)
+
+
+def approval_chance(
+    family: Family, items: int, variants: int, limits: Limits, rng: np.random.Generator, *, audits: int = AUDITS
+) -> float:
+    """Chance that a clean model of the family is approved."""
+    return gate_rates(family, items, variants, 0.0, limits, audits, rng).approve
+
+
+def items_for_approval(
+    family: Family,
+    variants: int,
+    limits: Limits,
+    rng: np.random.Generator,
+    *,
+    target: float = TARGET,
+    audits: int = AUDITS,
+) -> int | None:
+    """Items at which a clean model of the family is approved with chance `target`; None where no number does.
+
+    Found by doubling and halving, to half a percent. The Monte Carlo error of the chance there, 0.3 percentage points
+    at 90 %, comes to about 1 % of the items: give it with two digits.
+    """
+    seed = int(rng.integers(2**63))
+
+    def enough(items: int) -> bool:
+        return approval_chance(family, items, variants, limits, np.random.default_rng(seed), audits=audits) >= target
+
+    high = 1
+    while not enough(high):
+        high *= 2
+        if high > MAX_ITEMS:
+            return None
+    low = high // 2
+    while high - low > max(1.0, _WIDTH * high):
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def detectable_share(
+    family: Family,
+    items: int,
+    variants: int,
+    rng: np.random.Generator,
+    *,
+    alpha: float = 0.05,
+    power: float = POWER,
+    audits: int = AUDITS,
+) -> float | None:
+    """Smallest leaked share of items that the default p-value finds at `alpha` with `power`; None where none is.
+
+    The default p-value is the larger of the exchangeability and the studentised test's. The normal formula
+    √n E[D] = (z_α + z_β) SD[D] gives a first share; it is then scaled, three times, until the simulated power is the
+    wanted one: in units of the normal quantile, power is nearly linear in the share. The Monte Carlo error is about
+    1 % of the share.
+
+    Null hypothesis of the test: mean accuracy on the canonical wording is no higher than on the rewordings.
+    """
+    seed = int(rng.integers(2**63))
+    most = largest_leaked_share(family)
+    wanted = z_quantile(1 - alpha) + z_quantile(power)
+
+    def found(share: float) -> float:
+        chances = pattern_chances(family, variants, leaked_share=share)
+        drawn = SimulatedAudits.draw(chances, items=items, audits=audits, rng=np.random.default_rng(seed))
+        return float(drawn.significant(alpha, exact=False).mean())
+
+    if found(most) < power:
+        return None
+    share = _by_normal_formula(family, items, variants, wanted, most)
+    for _ in range(_CORRECTIONS):
+        # One audit's worth away from 0 and 1, where the quantile is infinite.
+        seen = min(max(found(share), 1 / audits), 1 - 1 / audits)
+        share = min(most, share * wanted / max(z_quantile(1 - alpha) + float(special.ndtri(seen)), wanted / 4))
+    return share
+
+
+def _by_normal_formula(family: Family, items: int, variants: int, wanted: float, most: float) -> float:
+    """The share at which √n E[D] is `wanted` standard deviations of D, between 0 and `most`."""
+    d = np.arange(2)[:, None] - np.arange(variants + 1) / variants
+
+    def enough(share: float) -> bool:
+        chances = pattern_chances(family, variants, leaked_share=share)
+        mean = float((chances * d).sum())
+        return mean * math.sqrt(items) >= wanted * math.sqrt(float((chances * d * d).sum()) - mean**2)
+
+    low, high = 0.0, most
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

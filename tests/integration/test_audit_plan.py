@@ -1,0 +1,310 @@
+"""`proctor audit plan` as a person runs it."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor.cli import planning
+from proctor.cli.main import main
+from proctor.domain.item import Item, Measurements, Variant
+from proctor.evidence.families import FAMILIES
+from proctor.formats.items import load_items, select_items
+from proctor.formats.suites import load_suite
+from proctor.router.plan import plan_trials
+from tests.support import shared_data
+
+Write = Callable[..., Path]
+Plan = Callable[..., dict[str, Any]]
+
+KEYS = {
+    "suite", "items", "items_available", "family", "family_title", "family_reason", "rows", "families",
+    "approval_chance", "items_for_90", "warning", "conclusion", "notes",
+}  # fmt: skip
+ROW_KEYS = {
+    "variants", "own", "trials", "prompt_tokens", "output_tokens_at_most", "cost", "detectable_share",
+    "approval_chance",
+}  # fmt: skip
+
+
+@pytest.fixture
+def suite_file(tmp_path: Path) -> Write:
+    """Writes a suite whose dataset is `items` open questions, or what the sections say."""
+
+    def write(*, items: int = 0, options: int = 0, **sections: Any) -> Path:
+        if items:
+            rows = [
+                {"question": f"What is {i} and {i}?", "answer": f"{2 * i}"}
+                | ({"choices": [f"{2 * i + k}" for k in range(options)]} if options else {})
+                for i in range(items)
+            ]
+            (tmp_path / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        dataset = {"benchmark_name": "sums", "path": "items.jsonl"} | sections.pop("dataset_config", {})
+        document = {
+            "audit_suite_id": "sums-suite",
+            "model_config": {"model_id": "m", "model_version": "sha256:a1b2c3d4e5f6", "endpoint": "local-triton"},
+            "dataset_config": {key: value for key, value in dataset.items() if value is not None},
+            **sections,
+        }
+        path = tmp_path / "suite.json"
+        path.write_text(json.dumps(document))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def planned(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Plan:
+    """Plans with few simulated audits, for tests that ask for no figure of theirs."""
+    monkeypatch.setattr(planning, "plan_audit", functools.partial(planning.plan_audit, audits=400))
+    return _planned(capsys)
+
+
+@pytest.fixture
+def planned_in_full(capsys: pytest.CaptureFixture[str]) -> Plan:
+    return _planned(capsys)
+
+
+def _planned(capsys: pytest.CaptureFixture[str]) -> Plan:
+    def run(path: Path, *arguments: object) -> dict[str, Any]:
+        assert main(["audit", "plan", str(path), *map(str, arguments), "--format", "json"]) == 0
+        captured = capsys.readouterr()
+        document: dict[str, Any] = json.loads(captured.out)
+        assert set(document) == KEYS
+        assert all(set(row) == ROW_KEYS for row in document["rows"])
+        assert (f"warning: {document['warning']}" in captured.err) is (document["warning"] is not None)
+        return document
+
+    return run
+
+
+def variant_like(item: Item) -> Variant:
+    """A rewording as long as its item."""
+    return Variant(
+        item_id=item.item_id,
+        item_hash=item.content_hash,
+        strategy="imported",
+        question=item.question,
+        choices=item.choices,
+        measurements=Measurements(semantic_distance=0.2, token_overlap=0.5, edit_distance=0.5),
+    )
+
+
+def test_trials_are_items_times_wordings_for_the_articles_volumes(suite_file: Write, planned: Plan) -> None:
+    document = planned(suite_file(items=1000, dataset_config={"sample_size": 1000}))
+    assert [row["variants"] for row in document["rows"]] == [2, 3, 4, 9]
+    assert [row["trials"] for row in document["rows"]] == [3000, 4000, 5000, 10_000]
+    assert [row["variants"] for row in document["rows"] if row["own"]] == [3]
+
+
+def test_the_suites_own_number_of_variants_is_added_and_marked(suite_file: Write, planned: Plan) -> None:
+    document = planned(suite_file(items=20, perturbation_config={"num_variants_per_item": 6}))
+    assert [row["variants"] for row in document["rows"]] == [2, 3, 4, 6, 9]
+    (own,) = (row for row in document["rows"] if row["own"])
+    assert own["variants"] == 6
+    assert own["approval_chance"] == document["approval_chance"]
+
+
+def test_design_figures_hold_for_the_default_suite(suite_file: Write, planned_in_full: Plan) -> None:
+    document = planned_in_full(suite_file(items=1000))
+    assert document["family"] == "beta_1_1"
+    assert document["approval_chance"] == pytest.approx(0.66, abs=0.01)
+    assert document["items_for_90"] == pytest.approx(930, rel=0.05)
+    (own,) = (row for row in document["rows"] if row["own"])
+    assert own["detectable_share"] == pytest.approx(0.114, rel=0.04)
+    assert "66 %" in document["warning"]
+    assert "raise dataset_config.sample_size" in document["warning"]
+    assert "below 80 % expect a review" in document["conclusion"]
+
+
+def test_a_dataset_that_is_smaller_than_the_sample_counts_as_it_is(suite_file: Write, planned: Plan) -> None:
+    document = planned(suite_file(items=40))
+    assert (document["items"], document["items_available"]) == (40, 40)
+    assert any("sample_size is 500" in note for note in document["notes"])
+    assert "of which the benchmark has 40" in document["warning"]
+
+
+def test_options_mean_guessers_with_their_chance(suite_file: Write, planned: Plan) -> None:
+    document = planned(suite_file(items=600, options=5, dataset_config={"sample_size": 600}))
+    assert document["family"] == "guessers"
+    assert "0.2" in document["family_title"]
+    assert document["warning"] is None
+    assert document["approval_chance"] > 0.95
+    by_suite = planned(suite_file(items=600, options=5, scoring_config={"guess_chance": 0.5}))
+    assert "0.5" in by_suite["family_title"]
+    assert by_suite["approval_chance"] < document["approval_chance"]
+
+
+def test_a_family_can_be_named_and_every_family_has_its_chance(suite_file: Write, planned: Plan) -> None:
+    document = planned(suite_file(items=500), "--family", "consistent")
+    assert document["family"] == "consistent"
+    assert document["warning"] is None
+    assert [one["name"] for one in document["families"]] == list(FAMILIES)
+    chances = {one["name"]: one["approval_chance"] for one in document["families"]}
+    assert chances["consistent"] == document["approval_chance"]
+    assert chances["together"] < chances["beta_1_1"] < chances["guessers"]
+
+
+def test_tokens_are_those_of_the_prompts_that_are_sent_and_cost_follows(suite_file: Write, planned: Plan) -> None:
+    path = suite_file(
+        items=30,
+        options=4,
+        prompt_config={"few_shot": [{"question": "1 + 1?", "answer": "2"}]},
+        decoding_config={"max_tokens": 7},
+    )
+    document = planned(path, "--price-per-million-input", 2, "--price-per-million-output", 10)
+    suite = load_suite(path)
+    items = select_items(load_items(suite.dataset, path.parent, path.parent).items, suite.dataset)
+    variants = [variant_like(item) for item in items]
+    sent = sum(len(trial.prompt.encode()) for trial in plan_trials(items, variants, suite.prompt)) / 2
+    for row in document["rows"]:
+        assert row["prompt_tokens"] == pytest.approx(sent * (1 + row["variants"]) / 4, abs=1)
+        assert row["output_tokens_at_most"] == 7 * row["trials"]
+        assert row["cost"] == pytest.approx((2 * row["prompt_tokens"] + 10 * row["output_tokens_at_most"]) / 1e6)
+    assert "at a cost of" in document["conclusion"]
+
+
+def test_without_prices_there_is_no_cost(suite_file: Write, planned: Plan) -> None:
+    document = planned(suite_file(items=30))
+    assert {row["cost"] for row in document["rows"]} == {None}
+    assert "cost" not in document["conclusion"]
+
+
+def test_the_benchmark_that_proctor_ships_is_planned(suite_file: Write, planned: Plan) -> None:
+    document = planned(suite_file(dataset_config={"benchmark_name": "proctor-facts", "path": None}))
+    assert document["family"] == "guessers"
+    assert all(row["prompt_tokens"] > 0 for row in document["rows"])
+
+
+def test_a_benchmark_that_is_elsewhere_is_planned_for_its_sample_size(suite_file: Write, planned: Plan) -> None:
+    document = planned(suite_file(dataset_config={"benchmark_name": "mmlu", "path": None, "sample_size": 200}))
+    assert (document["items"], document["items_available"]) == (200, None)
+    assert {row["prompt_tokens"] for row in document["rows"]} == {None}
+    assert "the items are not read: the suite says not where the items of mmlu are" in document["notes"][0]
+
+
+def test_a_dataset_of_the_hub_without_its_reader_is_planned_for_its_sample_size(
+    suite_file: Write, planned: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    dataset = {"path": None, "hub_id": "org/data", "hub_revision": "0" * 40, "sample_size": 100}
+    document = planned(suite_file(dataset_config=dataset))
+    assert document["items"] == 100
+    assert "proctor[hub]" in document["notes"][0]
+
+
+def test_a_file_with_too_few_rewordings_is_noted(suite_file: Write, planned: Plan, tmp_path: Path) -> None:
+    rewordings = [{"original": f"What is {i} and {i}?", "rephrased": f"Add {i} to {i}."} for i in range(30)]
+    (tmp_path / "rewordings.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rewordings))
+    imported = {"perturbation_strategy": "imported", "rewordings_path": "rewordings.jsonl"}
+    document = planned(suite_file(items=40, perturbation_config={**imported, "num_variants_per_item": 1}))
+    assert any("fewer than 1 rewordings for 10 of the 40 items" in note for note in document["notes"])
+    beside = {**imported, "perturbation_strategy": "imported+typo"}
+    document = planned(suite_file(items=40, perturbation_config=beside))
+    assert not any("rewordings for" in note for note in document["notes"])
+
+
+def test_what_the_plan_supposes_is_noted(suite_file: Write, planned: Plan) -> None:
+    scoring = {"required_channels": ["perturbation", "protocol", "exposure"], "method": "per_item_t_test"}
+    document = planned(
+        suite_file(items=20, scoring_config=scoring, perturbation_config={"paraphrase_model": "org/rewriter"})
+    )
+    said = " ".join(document["notes"])
+    for part in ("before admission", "estimated", "clean: exposure", "article's rule", "paraphrasing model"):
+        assert part in said
+
+
+def test_limits_without_room_are_said_to_have_none(suite_file: Write, planned: Plan) -> None:
+    document = planned(suite_file(items=20, scoring_config={"max_allowed_contaminated_items_pct": 0.0}))
+    assert document["items_for_90"] is None
+    assert "however many items are asked" in document["warning"]
+
+
+def test_the_same_suite_has_the_same_plan(suite_file: Write, planned: Plan) -> None:
+    path = suite_file(items=100)
+    assert planned(path) == planned(path)
+
+
+def test_gsm8k_is_planned_with_its_real_prompts(suite_file: Write, planned: Plan) -> None:
+    test = shared_data() / "gsm8k" / "test.jsonl"
+    document = planned(suite_file(dataset_config={"benchmark_name": "gsm8k", "path": str(test)}))
+    assert (document["items"], document["items_available"]) == (500, 1319)
+    (own,) = (row for row in document["rows"] if row["own"])
+    # A GSM8K question is some 46 words, and its prompt some 60 tokens.
+    assert 50 < own["prompt_tokens"] / own["trials"] < 75
+
+
+def test_the_table_names_the_family_and_ends_with_the_conclusion(
+    suite_file: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["audit", "plan", str(suite_file(items=100))]) == 0
+    captured = capsys.readouterr()
+    assert "Family assumed: beta_1_1, because" in captured.out
+    assert "3 *" in captured.out
+    assert captured.out.rstrip().splitlines()[-1].startswith("With 400 trials (100 items, 3 variants each)")
+    assert "warning: a clean model is approved with a chance of" in captured.err
+
+
+@pytest.mark.parametrize("form", ["table", "json"])
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["--family", "saints"], "there are: consistent, guessers"),
+        (["--price-per-million-input", "1"], "needs both"),
+        (["--price-per-million-input", "1", "--price-per-million-output", "nan"], "nan is no price"),
+        (["--price-per-million-input", "-1", "--price-per-million-output", "1"], "-1 is no price"),
+    ],
+)
+def test_bad_options_are_one_line_and_exit_code_2(
+    suite_file: Write, arguments: list[str], why: str, form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = suite_file(items=10)
+    assert main(["audit", "plan", str(path), *arguments, "--format", form]) == 2
+    captured = capsys.readouterr()
+    assert not captured.out
+    assert captured.err.count("\n") == 1
+    assert why in captured.err
+
+
+@pytest.mark.parametrize(
+    ("sections", "why"),
+    [
+        ({"scoring_config": {"significance_alpha": 3}}, "significance_alpha: 3 is out of range"),
+        ({"dataset_config": {"path": "nowhere.jsonl"}}, "nowhere.jsonl cannot be read"),
+        (
+            {"perturbation_config": {"rewordings_path": "none.jsonl", "perturbation_strategy": "imported"}},
+            "none.jsonl cannot be read",
+        ),
+    ],
+)
+def test_a_suite_or_file_that_cannot_be_used_exits_with_2(
+    suite_file: Write, sections: dict[str, Any], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["audit", "plan", str(suite_file(items=5, **sections))]) == 2
+    captured = capsys.readouterr()
+    assert not captured.out
+    assert why in captured.err
+
+
+def test_a_suite_that_is_not_there_exits_with_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", "plan", str(tmp_path / "none.json")]) == 2
+    captured = capsys.readouterr()
+    assert not captured.out
+    assert "none.json cannot be read" in captured.err
+
+
+def test_help_names_every_family_and_loads_nothing_heavy(tmp_path: Path) -> None:
+    code = "import sys; from proctor.cli.main import main; main(sys.argv[1:]); print('numpy' in sys.modules)"
+    command = [sys.executable, "-c", code, "audit", "plan", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=50, cwd=tmp_path)
+    said = " ".join(done.stdout.split())
+    assert f"The families: {', '.join(FAMILIES)}." in said
+    assert done.stdout.rstrip().endswith("False")
