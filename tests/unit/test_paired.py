@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.contingency_tables import mcnemar
-from statsmodels.stats.weightstats import ztost
 
 from proctor.domain.errors import BadInputError
 from proctor.domain.run_log import LoggedAnswer, RunLog
@@ -20,7 +19,6 @@ from proctor.evidence.discordance import (
     agresti_min,
     bootstrap_interval,
     discordance_of,
-    equivalence,
     mcnemar_exact,
     minimum_detectable_difference,
     paired_sample_size,
@@ -157,22 +155,6 @@ def test_no_discordant_item_promises_no_perfect_test() -> None:
     assert (minimum_detectable_difference(100, share) or 0) > 0.03
     assert minimum_detectable_difference(2, 0.5) is None
     assert discordance_of(PairCounts(0, 0, 0, 0)) is None
-
-
-@given(COUNTS.filter(lambda counts: counts.n > 0), st.floats(0.01, 0.5))
-def test_equivalence_is_the_inner_interval_within_the_tolerance(counts: PairCounts, tolerance: float) -> None:
-    result = equivalence(counts, tolerance, 0.05)
-    inside = agresti_min(counts, 0.90)
-    assert inside.value is not None
-    if abs(result.p_value - 0.05) > 1e-9:
-        assert (result.p_value < 0.05) == (-tolerance < result.low and result.high < tolerance)
-
-
-def test_equivalence_agrees_with_statsmodels_on_many_items() -> None:
-    counts = PairCounts(60_000, 9_500, 9_000, 21_500)
-    items = np.repeat([0.0, 1.0, -1.0, 0.0], counts)
-    theirs = ztost(items, low=-0.01, upp=0.01)[0]
-    assert equivalence(counts, 0.01, 0.05).p_value == pytest.approx(theirs, rel=0.05)
 
 
 @given(COUNTS.filter(lambda counts: counts.n > 0))

@@ -43,6 +43,8 @@ COMMANDS: dict[str, Entry] = {
     "audit": Entry("proctor.cli.audit:audit", "Audit a model by a suite."),
     "noise": Entry("proctor.cli.noise:noise", "Say whether noisy routers raise scores above the clean baseline."),
     "compare": Entry("proctor.cli.compare:compare", "Compare two logs item by item; say what a difference is worth."),
+    "truncation": Entry("proctor.cli.truncation:truncation", "Say whether answers were cut; sort the wrong ones."),
+    "power": Entry("proctor.cli.power:power", "Say what comparing two runs can find, or how many items it takes."),
     "worker": Entry("proctor.cli.worker:worker", "Run the worker of one service."),
 }
 

@@ -7,6 +7,8 @@ from typing import Final
 
 #: How a log says that an answer was cut at its token limit: OpenAI and vLLM, Anthropic and Inspect, Gemini, TGI.
 CUT: Final = frozenset({"length", "max_tokens", "max_length", "model_length", "max_output_tokens"})
+#: Finish reasons that say nothing of how an answer ended.
+SILENT: Final = frozenset({"", "unknown", "none", "null"})
 #: What an extractor that found nothing writes: nothing, or lm-evaluation-harness's word for it.
 UNREAD: Final = frozenset({"", "[invalid]"})
 
@@ -37,8 +39,9 @@ class LoggedAnswer:
 
     @property
     def truncated(self) -> bool | None:
-        """Whether its finish reason says that it was cut at a token limit; None where the log gives none."""
-        return None if self.finish_reason is None else self.finish_reason.lower() in CUT
+        """Whether its finish reason says that it was cut at a token limit; None where the log gives none that does."""
+        reason = "" if self.finish_reason is None else self.finish_reason.strip().lower()
+        return None if reason in SILENT else reason in CUT
 
     @property
     def unread(self) -> bool:
@@ -67,6 +70,6 @@ class RunLog:
         None where the log gives neither. Never by the text: one that breaks off may have been written so. An answer
         that ended just at the limit counts as cut where only tokens are known.
         """
-        if answer.finish_reason is not None or answer.tokens is None or self.token_limit is None:
+        if answer.truncated is not None or answer.tokens is None or self.token_limit is None:
             return answer.truncated
         return answer.tokens >= self.token_limit

@@ -45,14 +45,6 @@ class PairCounts(NamedTuple):
         return (self.only_a - self.only_b) / self.n if self.n else None
 
 
-class Equivalence(NamedTuple):
-    """Two one-sided tests against a tolerance: the larger p-value, and the interval whose inclusion it amounts to."""
-
-    p_value: float
-    low: float
-    high: float
-
-
 def mcnemar_exact(only_a: int, only_b: int) -> float:
     """Two-sided exact p-value of McNemar's test: of the discordant items, each run has half.
 
@@ -114,23 +106,6 @@ def bootstrap_interval(
     drawn = rng.multinomial(counts.n, np.asarray(counts, dtype=np.float64) / counts.n, size=replicates)
     low, high = np.quantile((drawn[:, 1] - drawn[:, 2]) / counts.n, [0.5 - level / 2, 0.5 + level / 2])
     return Estimate(value=value, low=float(low), high=float(high), level=level, method=method)
-
-
-def equivalence(counts: PairCounts, tolerance: float, alpha: float) -> Equivalence:
-    """Two one-sided tests that the difference is within ± tolerance (a fraction).
-
-    Null hypothesis: the difference is `tolerance` or more in either direction. Rejected at alpha exactly where the
-    1 − 2 alpha Agresti–Min interval lies inside. Schuirmann (1987), Journal of Pharmacokinetics and Biopharmaceutics
-    15, 657–680. With no item p is 1.
-    """
-    if not 0 < tolerance < 1:
-        raise ValueError(f"the tolerance {tolerance!r} is not a fraction between 0 and 1")
-    if counts.n == 0:
-        return Equivalence(1.0, -1.0, 1.0)
-    centre, error = _adjusted(counts)
-    half = z_quantile(1 - alpha) * error
-    p_value = float(special.ndtr((abs(centre) - tolerance) / error))
-    return Equivalence(p_value, max(-1.0, centre - half), min(1.0, centre + half))
 
 
 def discordance_of(counts: PairCounts) -> float | None:

@@ -32,11 +32,11 @@ from proctor.evidence.discordance import (
     agresti_min,
     bootstrap_interval,
     discordance_of,
-    equivalence,
     mcnemar_exact,
     minimum_detectable_difference,
     paired_sample_size,
 )
+from proctor.evidence.equivalence import equivalence
 from proctor.evidence.intervals import wilson
 from proctor.evidence.multiplicity import holm
 from proctor.evidence.pairing import Pairs, pair
