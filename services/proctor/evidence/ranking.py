@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from proctor.domain.evidence import ItemEvidence
-from proctor.evidence.answers import FloatArray, PairedAnswers
+from proctor.evidence.answers import FloatArray, IntArray, PairedAnswers
 
 _CHANCES: FloatArray = np.linspace(0.01, 0.99, 25)
 #: Ranks settle long before; a fixed number gives the same bytes on every machine's path through the loop.
@@ -23,6 +23,8 @@ _ITERATIONS = 200
 #: Leaked items are those that rewording breaks: known ones that leaked as well cannot be told from known ones.
 _REWORDED_CHANCES: FloatArray = np.linspace(0.01, 0.49, 13)
 _FIRST_LEAKED_SHARE = 0.05
+#: Chance of a wrong answer to a memorised wording, where it is asked repeatedly.
+_SLIP = 0.01
 
 
 def suspicion(answers: PairedAnswers) -> FloatArray:
@@ -38,26 +40,46 @@ def suspicion(answers: PairedAnswers) -> FloatArray:
     if answers.n == 0:
         return np.zeros(0)
     patterns = answers.patterns
-    counts, right, total = patterns.counts, patterns.right[:, None], patterns.total[:, None]
-    canonical = patterns.canonical[:, None]
+    posterior = leaked_posterior(patterns.counts, patterns.canonical.astype(np.float64), patterns.right, patterns.total)
+    changed = patterns.canonical & (patterns.right < patterns.total)
+    return np.where(changed, posterior, 0.0)[patterns.inverse]
+
+
+def leaked_posterior(
+    counts: IntArray, canonical: FloatArray, right: IntArray | FloatArray, total: IntArray
+) -> FloatArray:
+    """Posterior chance of the leaked group for each pattern; 0 to 1.
+
+    Args:
+        counts: items of each pattern.
+        canonical: the canonical wording's share of right answers: 0 or 1, or a share where it was asked repeatedly.
+        right: sum over the rewordings of their shares of right answers; an integer where each was asked once.
+        total: number of rewordings.
+
+    A share enters the likelihood as one answer of that much: repeated answers to a wording are one observation of it,
+    however many they are, for what differs between wordings does not average out over them. Shares of 0 and 1 give the
+    likelihood of single answers.
+    """
+    right, total, canonical = right[:, None], total[:, None], canonical[:, None]
     all_right = right + canonical
     log_exchangeable = all_right * np.log(_CHANCES) + (total + 1 - all_right) * np.log1p(-_CHANCES)
     log_leaked = right * np.log(_REWORDED_CHANCES) + (total - right) * np.log1p(-_REWORDED_CHANCES)
-    logs = np.concatenate([log_exchangeable, np.where(canonical, log_leaked, -np.inf)], axis=1)
+    log_recited = (1 - canonical) * math.log(_SLIP)
+    logs = np.concatenate([log_exchangeable, np.where(canonical > 0, log_leaked + log_recited, -np.inf)], axis=1)
     # Only ratios within a pattern matter, so each is scaled to its best; else 100 rewordings underflow.
     likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
     leaked = np.arange(logs.shape[1]) >= _CHANCES.size
     weights = np.where(leaked, _FIRST_LEAKED_SHARE / _REWORDED_CHANCES.size, (1 - _FIRST_LEAKED_SHARE) / _CHANCES.size)
     joint = likelihood * weights
+    n = int(counts.sum())
     for _ in range(_ITERATIONS):
         found = (joint * (counts / joint.sum(axis=1))[:, None]).sum(axis=0)
         # One item's worth of prior for a clean model.
-        leaked_share = float(found[leaked].sum()) / (answers.n + 1)
-        weights = found * np.where(leaked, 1 / (answers.n + 1), (1 - leaked_share) / found[~leaked].sum())
+        leaked_share = float(found[leaked].sum()) / (n + 1)
+        weights = found * np.where(leaked, 1 / (n + 1), (1 - leaked_share) / found[~leaked].sum())
         joint = likelihood * weights
-    posterior = joint[:, leaked].sum(axis=1) / joint.sum(axis=1)
-    changed = patterns.canonical & (patterns.right < patterns.total)
-    return np.where(changed, np.clip(posterior, 0.0, 1.0), 0.0)[patterns.inverse]
+    posterior: FloatArray = joint[:, leaked].sum(axis=1) / joint.sum(axis=1)
+    return np.clip(posterior, 0.0, 1.0)
 
 
 def ranked_items(answers: PairedAnswers, *, flagged_at_least: float) -> tuple[ItemEvidence, ...]:

@@ -1,0 +1,80 @@
+"""Singletons: items that are right in exactly one of their wordings, and how often that one is the canonical wording.
+
+A model that recites the canonical wording and nothing else leaves canonical singletons; a lucky guess leaves singletons
+in any wording alike, so V / (V + 1) of a clean model's lie in rewordings. The excess over that share is a picture of
+the sample that a reader grasps at once, and no more: **it is never a ground for approval.** It sees only the items that
+memory made right in one wording and guesses made right in no other. A leaked item that is also guessed in one rewording
+is no singleton, nor is one that leaked together with its rewordings, nor one that the model would have known anyway; so
+a contaminated model may have no excess at all. Nor does the excess convict: it says nothing of its cause, which may be
+a rewording that is simply harder. Decisions use D, which counts every changed answer.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from proctor.domain.base import Frozen
+from proctor.evidence.answers import PairedAnswers
+from proctor.evidence.exchangeability import EXACT_LIMIT, exact_upper_tail, saddlepoint_upper_tail
+from proctor.evidence.wording import counted, p_text
+
+NULL_HYPOTHESIS = "Of an item that is right in one wording alone, that wording is each of its V + 1 equally often."
+NOTE = "A description of the sample. It is never a ground for approval: a contaminated model may show no excess."
+
+
+class Singletons(Frozen):
+    """Items right in exactly one wording. Counts are of items."""
+
+    n_items: int
+    singletons: int
+    canonical: int
+    """Singletons whose one right wording is the canonical one."""
+    expected: float
+    """Canonical singletons among as many exchangeable ones: the sum of 1 / (V + 1) over them."""
+    excess: float
+    """`canonical` − `expected`; negative where the canonical wording has fewer than its share."""
+    p_value: float
+    """Upper tail under the null hypothesis; descriptive."""
+    method: str
+    null_hypothesis: str = NULL_HYPOTHESIS
+    conclusion: str
+    note: str = NOTE
+
+
+def singletons(answers: PairedAnswers) -> Singletons:
+    """Count the singletons and compare the canonical ones with their share.
+
+    Null hypothesis: `NULL_HYPOTHESIS`; the number of canonical singletons is then binomial with 1 / (V + 1), or
+    Poisson-binomial where items differ in V. It is the stratum t = 1 of the exchangeability test, and like that test
+    assumes wordings that do not depend on each other. Exact up to `EXACT_LIMIT` singletons, the saddlepoint
+    approximation above. Without a singleton the p-value is 1.
+    """
+    patterns = answers.patterns
+    single = patterns.right + patterns.canonical == 1
+    counts, wordings = patterns.counts[single], patterns.total[single] + 1
+    n = int(counts.sum())
+    canonical = int(counts[patterns.canonical[single]].sum())
+    distinct, places = np.unique(wordings, return_inverse=True)
+    items = np.zeros(distinct.size, dtype=np.int64)
+    np.add.at(items, places.ravel(), counts)
+    expected = float((items / distinct).sum())
+    if n == 0:
+        p_value, method = 1.0, "no singleton"
+    elif n <= EXACT_LIMIT:
+        p_value, method = exact_upper_tail(items, 1 / distinct, canonical), "exact upper tail given the singletons"
+    else:
+        p_value, method = saddlepoint_upper_tail(items, 1 / distinct, canonical), "saddlepoint (Lugannani–Rice)"
+    share = f"{expected:.1f} would be its share ({p_text(p_value)})"
+    return Singletons(
+        n_items=answers.n,
+        singletons=n,
+        canonical=canonical,
+        expected=expected,
+        excess=canonical - expected,
+        p_value=p_value,
+        method=method,
+        conclusion=(
+            f"{counted(n, 'item')} of {answers.n:,} {'is' if n == 1 else 'are'} right in one wording alone; in "
+            f"{canonical:,} of them it is the canonical one, where {share}."
+        ),
+    )
