@@ -10,14 +10,20 @@ __version__ = "0.1.0"
 #: Public names and the modules that hold them, loaded when first asked for: `import proctor` stays quick.
 _LAZY: dict[str, str] = {
     "LocalStack": "proctor.runtime.stack",
+    "LoggedAnswer": "proctor.domain.run_log",
+    "RunLog": "proctor.domain.run_log",
     "Settings": "proctor.runtime.settings",
     "Suite": "proctor.domain.suite",
+    "audit_truncation": "proctor.cli.truncating",
     "compare_logs": "proctor.cli.comparing",
     "load_suite": "proctor.formats.suites",
     "noise_summary": "proctor.evidence.noise",
     "parse_suite": "proctor.domain.suite_problems",
+    "plan_comparison": "proctor.evidence.paired_power",
     "read_log": "proctor.formats.logs.reading",
     "read_router_table": "proctor.formats.router_table",
+    "regrade": "proctor.grading.regrading",
+    "triage": "proctor.grading.triage",
 }
 
 __all__ = ["__version__", *_LAZY]

@@ -30,12 +30,13 @@ _INSPECT: Final = re.compile(r'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:\s*
 _CONSTANT: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|-?\b(?:NaN|Infinity)\b', re.DOTALL)
 
 
-def read_log(path: Path) -> tuple[RunLog, ...]:
+def read_log(path: str | Path) -> tuple[RunLog, ...]:
     """The runs of a log, one for each filter, scorer or metric; the log's own primary one, named first, is first.
 
     Raises:
         BadInputError: with file and line, when the file is missing, empty or not what it says.
     """
+    path = Path(path)
     source = str(path)
     data = _bytes(path)
     if data.startswith(b"PAR1"):
