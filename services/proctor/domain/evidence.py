@@ -63,6 +63,25 @@ class PerItemTTest(Frozen):
     note: str
 
 
+class Singletons(Frozen):
+    """Items right in exactly one wording: a description, never a ground for approval. Counts are of items."""
+
+    n_items: int
+    singletons: int
+    canonical: int
+    """Singletons whose one right wording is the canonical one."""
+    expected: float
+    """Canonical singletons among as many exchangeable ones: the sum of 1 / (V + 1) over them."""
+    excess: float
+    """`canonical` − `expected`; negative where the canonical wording has fewer than its share."""
+    p_value: float
+    """Upper tail under the null hypothesis; descriptive."""
+    method: str
+    null_hypothesis: str
+    conclusion: str
+    note: str
+
+
 class PerturbationEvidence(Frozen):
     """Canonical against reworded: suspicious when the canonical wording is answered better."""
 
@@ -88,6 +107,7 @@ class PerturbationEvidence(Frozen):
     items: tuple[ItemEvidence, ...]
     """Most suspected first."""
     per_item_t_test: PerItemTTest
+    singletons: Singletons
     items_needed_to_approve: int | None
     """Items at which this D and spread would let both upper bounds fall within their limits; None: never."""
 

@@ -29,6 +29,7 @@ from proctor.evidence.intervals import (
 from proctor.evidence.per_item_t_test import per_item_t_test
 from proctor.evidence.power import POWER, items_needed_to_approve, minimum_detectable_inflation
 from proctor.evidence.ranking import ranked_items
+from proctor.evidence.singletons import singletons
 from proctor.evidence.studentised import studentised_test
 from proctor.evidence.wording import as_score, counted, in_points, p_text, points
 
@@ -97,6 +98,7 @@ def perturbation_evidence(
             alpha=alpha,
             block_above_pct=governance.block_deployment_above_contaminated_pct,
         ),
+        singletons=singletons(answers),
         items_needed_to_approve=items_needed_to_approve(
             sums,
             max_inflation=scoring.max_allowed_contaminated_items_pct / 100,

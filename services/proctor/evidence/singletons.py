@@ -13,32 +13,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from proctor.domain.base import Frozen
+from proctor.domain.evidence import Singletons
 from proctor.evidence.answers import PairedAnswers
 from proctor.evidence.exchangeability import EXACT_LIMIT, exact_upper_tail, saddlepoint_upper_tail
 from proctor.evidence.wording import counted, p_text
 
 NULL_HYPOTHESIS = "Of an item that is right in one wording alone, that wording is each of its V + 1 equally often."
 NOTE = "A description of the sample. It is never a ground for approval: a contaminated model may show no excess."
-
-
-class Singletons(Frozen):
-    """Items right in exactly one wording. Counts are of items."""
-
-    n_items: int
-    singletons: int
-    canonical: int
-    """Singletons whose one right wording is the canonical one."""
-    expected: float
-    """Canonical singletons among as many exchangeable ones: the sum of 1 / (V + 1) over them."""
-    excess: float
-    """`canonical` − `expected`; negative where the canonical wording has fewer than its share."""
-    p_value: float
-    """Upper tail under the null hypothesis; descriptive."""
-    method: str
-    null_hypothesis: str = NULL_HYPOTHESIS
-    conclusion: str
-    note: str = NOTE
 
 
 def singletons(answers: PairedAnswers) -> Singletons:
@@ -73,6 +54,8 @@ def singletons(answers: PairedAnswers) -> Singletons:
         excess=canonical - expected,
         p_value=p_value,
         method=method,
+        null_hypothesis=NULL_HYPOTHESIS,
+        note=NOTE,
         conclusion=(
             f"{counted(n, 'item')} of {answers.n:,} {'is' if n == 1 else 'are'} right in one wording alone; in "
             f"{canonical:,} of them it is the canonical one, where {share}."
