@@ -93,19 +93,22 @@ def _adjusted(counts: PairCounts) -> tuple[float, float]:
 def bootstrap_interval(
     counts: PairCounts, level: float, rng: np.random.Generator, *, replicates: int = BOOTSTRAP_REPLICATES
 ) -> Estimate:
-    """Percentile interval of the difference over items drawn with replacement.
+    """Percentile interval of the difference over items drawn with replacement, half a pair added to each cell.
 
     Resampling n items is a multinomial draw of the four counts, so items need not be touched. Efron and Tibshirani
-    (1993), An Introduction to the Bootstrap, chapter 13. Where no item is discordant every replicate is 0 and the
-    interval has no width, which says more about the method than about the runs: decisions use `agresti_min`.
+    (1993), An Introduction to the Bootstrap, chapter 13. Without the pseudo-pairs of `agresti_min` no replicate of a
+    sample without a discordant item has one, and the interval has no width: near-deterministic runs were covered 77 %
+    of the time at 200 items.
     """
-    method = f"paired percentile bootstrap, {replicates:,} replicates"
+    method = f"paired percentile bootstrap with pseudo-pairs, {replicates:,} replicates"
     value = counts.difference
     if value is None:
         return Estimate(value=None, low=None, high=None, level=level, method=method)
-    drawn = rng.multinomial(counts.n, np.asarray(counts, dtype=np.float64) / counts.n, size=replicates)
-    low, high = np.quantile((drawn[:, 1] - drawn[:, 2]) / counts.n, [0.5 - level / 2, 0.5 + level / 2])
-    return Estimate(value=value, low=float(low), high=float(high), level=level, method=method)
+    padded = np.asarray(counts, dtype=np.float64) + _PSEUDO
+    n = counts.n + len(padded) * _PSEUDO
+    drawn = rng.multinomial(int(n), padded / n, size=replicates)
+    low, high = np.quantile((drawn[:, 1] - drawn[:, 2]) / n, [0.5 - level / 2, 0.5 + level / 2])
+    return Estimate(value=value, low=min(value, float(low)), high=max(value, float(high)), level=level, method=method)
 
 
 def discordance_of(counts: PairCounts) -> float | None:

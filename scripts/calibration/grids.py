@@ -1,0 +1,136 @@
+"""Which cells each study simulates."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Final
+
+import numpy as np
+
+from calibration.cells import NEARLY_DETERMINISTIC, Cell
+from calibration.panels import RASCH
+from proctor.evidence.approval import TARGET, detectable_share, items_for_approval
+from proctor.evidence.families import FAMILIES
+from proctor.evidence.simulated_audits import Limits
+
+ITEMS: Final = (50, 100, 200, 500, 1_000)
+VARIANTS: Final = (3, 4, 9, 10)
+#: The article's recommendation, and Proctor's default.
+DEFAULT_ITEMS, DEFAULT_VARIANTS = 500, 3
+POWER_SHARES: Final = (0.02, 0.05, 0.10, 0.20)
+#: Besides, at the default size, for the curves.
+CURVE_SHARES: Final = (0.01, 0.03, 0.04, 0.075, 0.15, 0.25)
+GATE_ITEMS: Final = (50, 100, 200, 300, 500, 750, 1_000)
+GATE_SHARES: Final = (0.0, 0.02, 0.05, 0.10, 0.20)
+COVERAGE_SHARES: Final = (0.0, 0.02, 0.10)
+#: Where coverage is counted, hardly varying answers are the hard case.
+COVERAGE_FAMILIES: Final = (*FAMILIES, NEARLY_DETERMINISTIC.name)
+#: What a rewording costs a clean model where control items are to mend it: two points.
+REWORDING_COST = 0.02
+#: Seed of the searches that say which cells to simulate; the cells have their own.
+_SEARCH = 0
+#: Below it coverage is stated, not claimed.
+COVERED_FROM = 200
+
+
+def size_cells() -> list[Cell]:
+    """Clean models of every family."""
+    return [Cell("size", family, items, variants) for family, items, variants in product(FAMILIES, ITEMS, VARIANTS)]
+
+
+def power_cells() -> list[Cell]:
+    """Contaminated models of every family, and a finer curve at the default size."""
+    grid = [
+        Cell("power", family, items, variants, leaked_share=share)
+        for family, items, variants, share in product(FAMILIES, ITEMS, VARIANTS, POWER_SHARES)
+    ]
+    curves = [
+        Cell("power", family, DEFAULT_ITEMS, DEFAULT_VARIANTS, leaked_share=share)
+        for family, share in product(FAMILIES, CURVE_SHARES)
+    ]
+    return grid + curves
+
+
+def coverage_cells() -> list[Cell]:
+    """Clean and contaminated models, near-deterministic ones too."""
+    return [
+        Cell("coverage", family, items, variants, leaked_share=share)
+        for family, items, variants, share in product(COVERAGE_FAMILIES, ITEMS, VARIANTS, COVERAGE_SHARES)
+    ]
+
+
+def gate_cells() -> list[Cell]:
+    """The gate's table: items by leaked share by family."""
+    return [
+        Cell("gate", family, items, DEFAULT_VARIANTS, leaked_share=share)
+        for family, items, share in product(FAMILIES, GATE_ITEMS, GATE_SHARES)
+    ]
+
+
+def comparison_cells() -> list[Cell]:
+    """Two runs on the same items; one answer an item each."""
+    return [
+        Cell("comparison", family, items, 1, leaked_share=share)
+        for family, items, share in product(COVERAGE_FAMILIES, ITEMS, COVERAGE_SHARES)
+    ]
+
+
+def approval_cells() -> list[Cell]:
+    """As many items as `proctor audit plan` would say that approval of a clean model takes."""
+    cells = []
+    for name, family in FAMILIES.items():
+        items = items_for_approval(family, DEFAULT_VARIANTS, Limits(), np.random.default_rng(_SEARCH), target=TARGET)
+        if items is not None:
+            cells.append(Cell("approval", name, items, DEFAULT_VARIANTS))
+    return cells
+
+
+def sensitivity_cells() -> list[Cell]:
+    """The smallest leaked share that `proctor audit plan` would promise to find with 80 % power."""
+    cells = []
+    for name, items, variants in product(FAMILIES, (200, DEFAULT_ITEMS, 1_000), (DEFAULT_VARIANTS, 9)):
+        share = detectable_share(FAMILIES[name], items, variants, np.random.default_rng(_SEARCH))
+        if share is not None:
+            cells.append(Cell("sensitivity", name, items, variants, leaked_share=round(share, 4)))
+    return cells
+
+
+def control_cells() -> list[Cell]:
+    """A rewording that costs a clean model two points, with control items that cannot have leaked."""
+    return [
+        Cell("control", family, items, variants, leaked_share=share, cost=REWORDING_COST, control_items=controls)
+        for family, items, controls, variants, share in product(
+            FAMILIES, (200, 500, 1_000), (200, 500), (3, 9), (0.0, 0.10)
+        )
+    ]
+
+
+def replicates_cells() -> list[Cell]:
+    """Wordings that are asked once and three times."""
+    return [
+        Cell("replicates", family, items, variants, times, leaked_share=share)
+        for family, items, variants, times, share in product(FAMILIES, (200, 500), (3, 9), (1, 3), (0.0, 0.10))
+    ]
+
+
+def cluster_cells() -> list[Cell]:
+    """Items in clusters of five."""
+    return [
+        Cell("clusters", family, items, DEFAULT_VARIANTS, leaked_share=share, cluster_items=5)
+        for family, items, share in product(COVERAGE_FAMILIES, (COVERED_FROM, DEFAULT_ITEMS, 1_000), COVERAGE_SHARES)
+    ]
+
+
+def conformal_cells() -> list[Cell]:
+    """Graded items before a batch to come."""
+    return [Cell("conformal", family, items, 1) for family, items in product(COVERAGE_FAMILIES, (COVERED_FROM, 1_000))]
+
+
+def fresh_cells() -> list[Cell]:
+    """As many fresh items as benchmark ones, without and with a panel."""
+    return [
+        Cell("fresh", RASCH, items, 0, leaked_share=share, reference_models=models)
+        for items, models, share in product((COVERED_FROM, DEFAULT_ITEMS), (0, 5, 20), (0.0, 0.10))
+        # The bootstrap of a large panel over many items is slow, and shows nothing that the smaller ones do not.
+        if (items, models) != (DEFAULT_ITEMS, 20)
+    ]

@@ -1,0 +1,123 @@
+"""The published plots, from the table's rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from calibration.cells import MODELS, Measure, Row
+from calibration.coverage_tables import CLAIMED
+from calibration.grids import DEFAULT_ITEMS, DEFAULT_VARIANTS
+from calibration.studies import LARGEST_SIZE, LEAST_COVERAGE
+from calibration.svg import Scale, Series, Strip, line_chart, strip_chart
+
+_COVERAGE_LINES: Final = {
+    "Proctor's intervals, the worst of five": CLAIMED,
+    "D, plain t interval": (Measure.PLAIN_INFLATION,),
+    "Contamination Score, plain Fieller interval": (Measure.PLAIN_SCORE,),
+    "D, percentile bootstrap": (Measure.BOOTSTRAP_INFLATION,),
+}
+_PERCENT_TICKS: Final = (0.0, 20.0, 40.0, 60.0, 80.0, 100.0)
+
+
+def plots(tables: Mapping[str, Sequence[Row]]) -> dict[str, str]:
+    """File name to SVG document, for the studies that are there."""
+    drawn = {}
+    for study, name, draw in (
+        ("size", "size.svg", size),
+        ("power", "power.svg", power),
+        ("coverage", "coverage.svg", coverage),
+        ("gate", "approval.svg", approval),
+    ):
+        if study in tables:
+            drawn[name] = draw(tables[study])
+    return drawn
+
+
+def size(rows: Sequence[Row]) -> str:
+    """Rejections of clean models, a dot for each cell."""
+    kinds = (Measure.DEFAULT_P, Measure.EXACT_P, Measure.STUDENTISED_P)
+    strips = [
+        Strip(
+            family,
+            tuple(100 * row.rate for row in rows if row.cell.family == family and row.measure is measure),
+            kind,
+        )
+        for family in _families(rows)
+        for kind, measure in enumerate(kinds)
+    ]
+    highest = max((value for strip in strips for value in strip.values), default=0.0)
+    ticks = tuple(float(tick) for tick in range(0, int(highest) + 5, 5))
+    return strip_chart(
+        "How often a clean model is rejected at alpha 0.05",
+        "one dot for each number of items (50–1,000) and variants (3, 4, 9, 10); dashed: the 6 % that are allowed",
+        strips,
+        ("larger of both (default)", "exact test alone", "studentised mean alone"),
+        Scale("rejected, %", 0.0, ticks[-1], ticks),
+        limits=(100 * LARGEST_SIZE,),
+    )
+
+
+def power(rows: Sequence[Row]) -> str:
+    """Power of the default p against the leaked share, at the default size."""
+    series = []
+    for family in _families(rows):
+        points = sorted(
+            (100 * row.cell.leaked_share, 100 * row.rate)
+            for row in rows
+            if (row.cell.family, row.cell.items, row.cell.variants) == (family, DEFAULT_ITEMS, DEFAULT_VARIANTS)
+            and row.measure is Measure.DEFAULT_P
+        )
+        series.append(Series(MODELS[family].title, tuple(points)))
+    return line_chart(
+        f"Power of the default p by leaked share: {DEFAULT_ITEMS} items, {DEFAULT_VARIANTS} variants",
+        "dashed: 80 %",
+        series,
+        Scale("leaked items, %", 0.0, 25.0, (0.0, 5.0, 10.0, 15.0, 20.0, 25.0)),
+        Scale("models found, %", 0.0, 100.0, _PERCENT_TICKS),
+        limits=(80.0,),
+    )
+
+
+def coverage(rows: Sequence[Row]) -> str:
+    """Worst coverage of each interval over families, variants and leaked shares, against the number of items."""
+    items = sorted({row.cell.items for row in rows})
+    series = []
+    for name, measures in _COVERAGE_LINES.items():
+        seen = [row for row in rows if row.measure in measures]
+        points = [(n, 100 * min(row.rate for row in seen if row.cell.items == n)) for n in items if seen]
+        series.append(Series(name, tuple(points)))
+    return line_chart(
+        "Worst coverage of 95 % intervals by number of items",
+        "over families, near-deterministic ones too, variants and leaked shares; dashed: the 93 % that are claimed",
+        series,
+        Scale("items", items[0], items[-1], tuple(map(float, items)), log=True),
+        Scale("covered in the worst cell, %", 0.0, 100.0, _PERCENT_TICKS),
+        limits=(100 * LEAST_COVERAGE,),
+    )
+
+
+def approval(rows: Sequence[Row]) -> str:
+    """Chance that a clean model is approved, against the number of items."""
+    series = []
+    for family in _families(rows):
+        points = sorted(
+            (row.cell.items, 100 * row.rate)
+            for row in rows
+            if row.cell.family == family and row.cell.leaked_share == 0 and row.measure is Measure.APPROVED
+        )
+        series.append(Series(MODELS[family].title, tuple(points)))
+    items = sorted({row.cell.items for row in rows})
+    return line_chart(
+        f"Clean models that the gate approves: {DEFAULT_VARIANTS} variants, the suite's default limits",
+        "dashed: 90 %",
+        series,
+        Scale("items", items[0], items[-1], tuple(map(float, items)), log=True),
+        Scale("approved, %", 0.0, 100.0, _PERCENT_TICKS),
+        limits=(90.0,),
+    )
+
+
+def _families(rows: Sequence[Row]) -> list[str]:
+    present = {row.cell.family for row in rows}
+    return [family for family in MODELS if family in present]
