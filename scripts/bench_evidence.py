@@ -30,10 +30,10 @@ from benchmarking.machine import machine
 from benchmarking.report import Claim, Figure, as_json, as_text, medians_s
 from benchmarking.tails import TailError, tail_errors
 from proctor.evidence.answers import BoolArray, PairedAnswers
-from proctor.evidence.exchangeability import EXACT_LIMIT, exchangeability_test
-from proctor.evidence.families import FAMILIES
 from proctor.evidence.intervals import contamination_score, mean_share, score_inflation, wilson
-from proctor.evidence.studentised import studentised_test
+from proctor.evidence.perturbation.exchangeability import EXACT_LIMIT, exchangeability_test
+from proctor.evidence.perturbation.studentised import studentised_test
+from proctor.evidence.planning.families import FAMILIES
 
 VARIANTS: Final = 10
 LEVEL: Final = 0.95

@@ -9,11 +9,11 @@ stands beside it.
 import numpy as np
 
 from proctor.evidence.answers import PairedAnswers
-from proctor.evidence.exchangeability import exchangeability_test
-from proctor.evidence.families import FAMILIES
 from proctor.evidence.intervals import contamination_score, score_inflation
-from proctor.evidence.per_item_t_test import per_item_t_test
-from proctor.evidence.studentised import studentised_test
+from proctor.evidence.perturbation.exchangeability import exchangeability_test
+from proctor.evidence.perturbation.per_item_t_test import per_item_t_test
+from proctor.evidence.perturbation.studentised import studentised_test
+from proctor.evidence.planning.families import FAMILIES
 
 rng = np.random.default_rng(0)
 for name, leaked_share in (("clean", 0.0), ("leaked", 0.1)):

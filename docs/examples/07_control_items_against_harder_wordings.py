@@ -8,10 +8,10 @@ costs there is subtracted (difference-in-differences). A model that has memorise
 import numpy as np
 
 from proctor.evidence.answers import PairedAnswers
-from proctor.evidence.control import controlled_inflation
-from proctor.evidence.exchangeability import exchangeability_test
-from proctor.evidence.families import FAMILIES
-from proctor.evidence.studentised import studentised_test
+from proctor.evidence.perturbation.control import controlled_inflation
+from proctor.evidence.perturbation.exchangeability import exchangeability_test
+from proctor.evidence.perturbation.studentised import studentised_test
+from proctor.evidence.planning.families import FAMILIES
 
 COST = 0.04
 rng = np.random.default_rng(0)

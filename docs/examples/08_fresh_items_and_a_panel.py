@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import expit
 
 from proctor.evidence.answers import PairedAnswers
-from proctor.evidence.fresh import fresh_evidence
-from proctor.evidence.fresh_bootstrap import FreshAnswers
+from proctor.evidence.fresh.bootstrap import FreshAnswers
+from proctor.evidence.fresh.channel import fresh_evidence
 from proctor.evidence.intervals import score_inflation
 
 ITEMS, VARIANTS, HARDER = 1000, 3, 0.4

@@ -9,9 +9,9 @@ so it is answered for families of models.
 import numpy as np
 
 from proctor import Suite, plan_comparison
-from proctor.evidence.approval import approval_chance, detectable_share
-from proctor.evidence.families import FAMILIES
-from proctor.evidence.simulated_audits import Limits
+from proctor.evidence.planning.approval import approval_chance, detectable_share
+from proctor.evidence.planning.families import FAMILIES
+from proctor.evidence.planning.simulated_audits import Limits
 
 plan = plan_comparison(0.20, n=None, difference=0.05)
 smallest = plan_comparison(0.20, n=200, difference=None).mde

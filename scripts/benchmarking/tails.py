@@ -9,9 +9,9 @@ import numpy as np
 from scipy import signal, stats
 
 from proctor.evidence.answers import FloatArray, IntArray
-from proctor.evidence.exchangeability import EXACT_LIMIT, exact_upper_tail, saddlepoint_upper_tail
-from proctor.evidence.families import Family
-from proctor.evidence.pattern_chances import pattern_chances
+from proctor.evidence.perturbation.exchangeability import EXACT_LIMIT, exact_upper_tail, saddlepoint_upper_tail
+from proctor.evidence.planning.families import Family
+from proctor.evidence.planning.pattern_chances import pattern_chances
 
 #: The p-values at which the two are compared, as near as whole items allow.
 _P_VALUES: Final = (0.5, 0.05, 0.001, 1e-6)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from proctor.evidence.families import FAMILIES, Family, Simulated
+from proctor.evidence.planning.families import FAMILIES, Family, Simulated
 
 #: Audits that are drawn at once, so that memory does not grow with the replications. Part of the seed's meaning.
 BLOCK = 500

@@ -17,9 +17,9 @@ from proctor.evidence.clusters import (
     clustered_score_inflation,
     clustered_test,
 )
-from proctor.evidence.conformal import conformal_future_accuracy
-from proctor.evidence.families import Simulated
 from proctor.evidence.intervals import score_inflation
+from proctor.evidence.planning.families import Simulated
+from proctor.evidence.protocol.conformal import conformal_future_accuracy
 
 #: Chance that an item's answers are its cluster's own, the same for all of them, and not the item's.
 SHARED: Final = 0.5

@@ -12,7 +12,6 @@ from calibration.cells import Cell, Measure, Tally
 from calibration.rejection import SCORING, paired
 from proctor.domain.evidence import Estimate
 from proctor.evidence.answers import PairedAnswers
-from proctor.evidence.discordance import PairCounts, agresti_min, bootstrap_interval, mcnemar_exact
 from proctor.evidence.intervals import (
     PairMoments,
     PairSums,
@@ -23,6 +22,7 @@ from proctor.evidence.intervals import (
     score_inflation,
     wilson,
 )
+from proctor.evidence.paired.discordance import PairCounts, agresti_min, bootstrap_interval, mcnemar_exact
 
 #: Enough for a percentile of a bootstrap that is shown beside the others, and not proposed.
 _RESAMPLES = 1_000

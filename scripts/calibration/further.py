@@ -11,11 +11,11 @@ from calibration.coverage import Truth, holds
 from calibration.rejection import SCORING, paired
 from proctor.evidence.answers import BoolArray, FloatArray, IntArray
 from proctor.evidence.clusters import Clusters, clustered_contamination_score, clustered_score_inflation, clustered_test
-from proctor.evidence.control import controlled_inflation
-from proctor.evidence.exchangeability import exchangeability_test
-from proctor.evidence.families import Simulated
-from proctor.evidence.studentised import studentised_test
-from proctor.evidence.wording_exchange import wording_exchangeability
+from proctor.evidence.perturbation.control import controlled_inflation
+from proctor.evidence.perturbation.exchangeability import exchangeability_test
+from proctor.evidence.perturbation.studentised import studentised_test
+from proctor.evidence.perturbation.wording_exchange import wording_exchangeability
+from proctor.evidence.planning.families import Simulated
 
 #: Chance that an answer is not the one that its wording leads to, where wordings are asked several times.
 SLIP: Final = 0.10

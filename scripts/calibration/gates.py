@@ -13,8 +13,8 @@ import numpy as np
 from calibration.cells import Cell, Measure, Tally
 from calibration.rejection import SCORING
 from proctor.domain.suite import ScoringSection
-from proctor.evidence.pattern_chances import pattern_chances
-from proctor.evidence.simulated_audits import Limits, SimulatedAudits
+from proctor.evidence.planning.pattern_chances import pattern_chances
+from proctor.evidence.planning.simulated_audits import Limits, SimulatedAudits
 
 _LIMITS: Final = Limits(SCORING)
 _ARTICLE: Final = Limits(ScoringSection(method="per_item_t_test"))

@@ -9,9 +9,9 @@ import numpy as np
 
 from calibration.cells import NEARLY_DETERMINISTIC, Cell
 from calibration.panels import RASCH
-from proctor.evidence.approval import TARGET, detectable_share, items_for_approval
-from proctor.evidence.families import FAMILIES
-from proctor.evidence.simulated_audits import Limits
+from proctor.evidence.planning.approval import TARGET, detectable_share, items_for_approval
+from proctor.evidence.planning.families import FAMILIES
+from proctor.evidence.planning.simulated_audits import Limits
 
 ITEMS: Final = (50, 100, 200, 500, 1_000)
 VARIANTS: Final = (3, 4, 9, 10)

@@ -11,9 +11,9 @@ from calibration.cells import Cell, Measure, Tally
 from calibration.coverage import holds
 from calibration.rejection import SCORING
 from proctor.evidence.answers import FloatArray
-from proctor.evidence.families import RECALL
-from proctor.evidence.fresh import fresh_evidence
-from proctor.evidence.fresh_bootstrap import FreshAnswers
+from proctor.evidence.fresh.bootstrap import FreshAnswers
+from proctor.evidence.fresh.channel import fresh_evidence
+from proctor.evidence.planning.families import RECALL
 
 #: Its name in the table: abilities and difficulties, and no family of answers to wordings.
 RASCH: Final = "rasch"

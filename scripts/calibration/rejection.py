@@ -13,10 +13,10 @@ import numpy as np
 from calibration.cells import Cell, Measure, Tally
 from proctor.domain.suite import GovernanceSection, ScoringSection
 from proctor.evidence.answers import PairedAnswers
-from proctor.evidence.exchangeability import exchangeability_test
-from proctor.evidence.families import Simulated
-from proctor.evidence.per_item_t_test import per_item_t_test
-from proctor.evidence.studentised import studentised_test
+from proctor.evidence.perturbation.exchangeability import exchangeability_test
+from proctor.evidence.perturbation.per_item_t_test import per_item_t_test
+from proctor.evidence.perturbation.studentised import studentised_test
+from proctor.evidence.planning.families import Simulated
 
 #: The suite's defaults, which are the article's.
 SCORING: Final = ScoringSection()

@@ -16,7 +16,7 @@ import pytest
 from proctor.cli import planning
 from proctor.cli.main import main
 from proctor.domain.item import Item, Measurements, Variant
-from proctor.evidence.families import FAMILIES
+from proctor.evidence.planning.families import FAMILIES
 from proctor.formats.items import load_items, select_items
 from proctor.formats.suites import load_suite
 from proctor.router.plan import plan_trials

@@ -14,13 +14,13 @@ from proctor.domain.decision import DecisionOutcome
 from proctor.domain.evidence import Evidence, ProtocolEvidence, Verdict
 from proctor.domain.suite import Suite
 from proctor.evidence.answers import PairedAnswers
-from proctor.evidence.approval import approval_chance, detectable_share, gate_rates, items_for_approval
-from proctor.evidence.exchangeability import exchangeability_test
-from proctor.evidence.families import FAMILIES, KNOWN, Family
-from proctor.evidence.pattern_chances import largest_leaked_share, pattern_chances
-from proctor.evidence.perturbation import perturbation_evidence
-from proctor.evidence.simulated_audits import Limits, SimulatedAudits
-from proctor.evidence.studentised import studentised_test
+from proctor.evidence.perturbation.channel import perturbation_evidence
+from proctor.evidence.perturbation.exchangeability import exchangeability_test
+from proctor.evidence.perturbation.studentised import studentised_test
+from proctor.evidence.planning.approval import approval_chance, detectable_share, gate_rates, items_for_approval
+from proctor.evidence.planning.families import FAMILIES, KNOWN, Family
+from proctor.evidence.planning.pattern_chances import largest_leaked_share, pattern_chances
+from proctor.evidence.planning.simulated_audits import Limits, SimulatedAudits
 from proctor.scorer.policy import decide
 
 COMPARABLE = ProtocolEvidence(verdict=Verdict.CLEAN, reasons=("Alike.",), arms=())

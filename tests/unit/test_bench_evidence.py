@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from proctor.domain.suite import GovernanceSection, ScoringSection
-from proctor.evidence.families import FAMILIES
-from proctor.evidence.per_item_t_test import per_item_t_test
-from proctor.evidence.perturbation import perturbation_evidence
+from proctor.evidence.perturbation.channel import perturbation_evidence
+from proctor.evidence.perturbation.per_item_t_test import per_item_t_test
+from proctor.evidence.planning.families import FAMILIES
 from proctor.formats.logs.reading import read_log
 from tests.support import REPOSITORY
 

@@ -20,9 +20,9 @@ from scipy import stats
 
 from proctor.domain.errors import BadInputError
 from proctor.domain.suite import GovernanceSection, ScoringSection
-from proctor.evidence.families import FAMILIES
 from proctor.evidence.intervals import PairMoments, PairSums
-from proctor.evidence.perturbation import perturbation_evidence
+from proctor.evidence.perturbation.channel import perturbation_evidence
+from proctor.evidence.planning.families import FAMILIES
 from tests.support import REPOSITORY
 
 SCRIPTS = REPOSITORY / "scripts"

@@ -23,7 +23,7 @@ from proctor.evidence.clusters import (
     inflation_by_cluster,
 )
 from proctor.evidence.intervals import PairSums, contamination_score, score_inflation, wilson
-from proctor.evidence.studentised import studentised_test
+from proctor.evidence.perturbation.studentised import studentised_test
 from tests.unit.samples import paired, sample, samples
 
 FloatArray = npt.NDArray[np.float64]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from proctor.evidence.conformal import conformal_future_accuracy, conformal_next_run
+from proctor.evidence.protocol.conformal import conformal_future_accuracy, conformal_next_run
 
 REPLICATES = 2000
 

@@ -11,14 +11,14 @@ from scipy import stats
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
 from proctor.evidence.answers import PairedAnswers
-from proctor.evidence.control import (
+from proctor.evidence.intervals import PairSums, contamination_score, score_inflation
+from proctor.evidence.perturbation.control import (
     ControlledInflation,
     control_items_needed,
     controlled_inflation,
     minimum_detectable_excess,
 )
-from proctor.evidence.intervals import PairSums, contamination_score, score_inflation
-from proctor.evidence.power import minimum_detectable_inflation
+from proctor.evidence.perturbation.power import minimum_detectable_inflation
 from tests.unit.samples import consistent, paired, samples
 
 PSEUDO = [0.0, 1.0, -1.0, 0.0]

@@ -12,7 +12,7 @@ from proctor.domain.decision import DecisionOutcome
 from proctor.domain.evidence import Evidence, ProtocolEvidence, Verdict
 from proctor.domain.suite import Suite
 from proctor.evidence.answers import PairedAnswers
-from proctor.evidence.perturbation import perturbation_evidence
+from proctor.evidence.perturbation.channel import perturbation_evidence
 from proctor.scorer.policy import decide
 from tests.unit.samples import paired, samples
 

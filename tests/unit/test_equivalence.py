@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scipy import optimize, special, stats
 from statsmodels.stats.weightstats import ztost
 
-from proctor.evidence.discordance import PairCounts
-from proctor.evidence.equivalence import equivalence
-from proctor.evidence.protocol import TOLERANCE
+from proctor.evidence.paired.discordance import PairCounts
+from proctor.evidence.paired.equivalence import equivalence
+from proctor.evidence.protocol.channel import TOLERANCE
 
 COUNTS = st.builds(PairCounts, *(st.integers(0, 60) for _ in range(4)))
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from proctor.evidence.answers import PairedAnswers
-from proctor.evidence.exchangeability import exact_upper_tail, exchangeability_test, saddlepoint_upper_tail
+from proctor.evidence.perturbation.exchangeability import exact_upper_tail, exchangeability_test, saddlepoint_upper_tail
 from tests.unit.samples import consistent, paired, sample, samples
 
 

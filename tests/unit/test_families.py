@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from proctor.evidence.families import FAMILIES, KNOWN, Dependence, Family
+from proctor.evidence.planning.families import FAMILIES, KNOWN, Dependence, Family
 
 
 @pytest.fixture(params=FAMILIES.values(), ids=FAMILIES)

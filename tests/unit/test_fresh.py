@@ -15,11 +15,11 @@ from statsmodels.stats.proportion import confint_proportions_2indep
 
 from proctor.domain.evidence import Verdict
 from proctor.domain.suite import GovernanceSection, ScoringSection
-from proctor.evidence import fresh_bootstrap
-from proctor.evidence.fresh import FreshEvidence, fresh_evidence
-from proctor.evidence.fresh_bootstrap import FreshAnswers, measure_excess, t_quantile, t_upper_tail
+from proctor.evidence.fresh import bootstrap as fresh_bootstrap
+from proctor.evidence.fresh.bootstrap import FreshAnswers, measure_excess, t_quantile, t_upper_tail
+from proctor.evidence.fresh.channel import FreshEvidence, fresh_evidence
 from proctor.evidence.intervals import score_inflation
-from proctor.evidence.perturbation import perturbation_evidence
+from proctor.evidence.perturbation.channel import perturbation_evidence
 from tests.unit.samples import paired
 
 Floats = npt.NDArray[np.float64]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.interpolate import make_smoothing_spline
 from scipy.special import expit, logit
 
-from proctor.evidence.hardness import fit_hardness, parameters
+from proctor.evidence.fresh.hardness import fit_hardness, parameters
 
 FloatArray = npt.NDArray[np.float64]
 

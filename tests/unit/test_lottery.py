@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from statsmodels.stats.proportion import proportion_confint
 
-from proctor.evidence.lottery import lottery
+from proctor.evidence.protocol.lottery import lottery
 
 
 def graded(*rows: str) -> np.ndarray:

@@ -15,9 +15,9 @@ from statsmodels.stats.multitest import multipletests
 from proctor.cli.noise_plots import figures
 from proctor.domain.errors import BadInputError
 from proctor.domain.noise import RouterSetting
-from proctor.evidence.noise import noise_summary
-from proctor.evidence.noise_sensitivity import contamination_sensitivity, score_confidence
-from proctor.evidence.noise_tests import EXACT_TREND_SETTINGS, heterogeneity_p, one_sided_mcnemar, page_trend
+from proctor.evidence.noise.gains import EXACT_TREND_SETTINGS, heterogeneity_p, one_sided_mcnemar, page_trend
+from proctor.evidence.noise.sensitivity import contamination_sensitivity, score_confidence
+from proctor.evidence.noise.summary import noise_summary
 from proctor.formats.router_table import read_router_table
 
 HEADER = "model,router_count,n,clean_accuracy,noisy_accuracy,gain,improve,degrade"
@@ -149,7 +149,7 @@ def test_many_models_are_approximated_close_to_the_exact_tail(monkeypatch: pytes
     rng = np.random.default_rng(8)
     blocks = [{r: float(value) for r, value in enumerate(rng.poisson(8 + np.arange(6) / 8), 1)} for _ in range(60)]
     approximate = page_trend(blocks)
-    monkeypatch.setattr("proctor.evidence.noise_tests.EXACT_TREND_MODELS", 60)
+    monkeypatch.setattr("proctor.evidence.noise.gains.EXACT_TREND_MODELS", 60)
     exact = page_trend(blocks)
     assert approximate.method.startswith("normal")
     assert exact.method.startswith("exact")

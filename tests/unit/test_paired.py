@@ -14,7 +14,8 @@ from statsmodels.stats.contingency_tables import mcnemar
 
 from proctor.domain.errors import BadInputError
 from proctor.domain.run_log import LoggedAnswer, RunLog
-from proctor.evidence.discordance import (
+from proctor.evidence.paired.comparison import PairedVerdict, compare_runs
+from proctor.evidence.paired.discordance import (
     PairCounts,
     agresti_min,
     bootstrap_interval,
@@ -23,7 +24,6 @@ from proctor.evidence.discordance import (
     minimum_detectable_difference,
     paired_sample_size,
 )
-from proctor.evidence.paired import PairedVerdict, compare_runs
 
 COUNTS = st.builds(PairCounts, *[st.integers(0, 200)] * 4)
 

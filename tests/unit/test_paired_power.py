@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.evidence.discordance import mcnemar_exact
-from proctor.evidence.paired_power import mcnemar_power, paired_power, plan_comparison
+from proctor.evidence.paired.discordance import mcnemar_exact
+from proctor.evidence.paired.power import mcnemar_power, paired_power, plan_comparison
 
 
 @pytest.mark.parametrize(("n", "discordance", "expected"), [(200, 0.28, 0.104), (1319, 0.10, 0.024)])

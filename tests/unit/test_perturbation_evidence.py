@@ -10,7 +10,7 @@ from scipy import stats
 from proctor.domain.evidence import PerturbationEvidence, Verdict
 from proctor.domain.suite import GovernanceSection, ScoringSection
 from proctor.evidence.answers import Exclusion, PairedAnswers
-from proctor.evidence.perturbation import perturbation_evidence
+from proctor.evidence.perturbation.channel import perturbation_evidence
 from tests.unit.samples import consistent, paired, sample, samples
 
 
@@ -119,8 +119,8 @@ def test_permuting_items_changes_no_byte_of_the_evidence(answers: PairedAnswers)
 
 
 def _p(answers: PairedAnswers) -> float:
-    from proctor.evidence.exchangeability import exchangeability_test
-    from proctor.evidence.studentised import studentised_test
+    from proctor.evidence.perturbation.exchangeability import exchangeability_test
+    from proctor.evidence.perturbation.studentised import studentised_test
 
     return max(exchangeability_test(answers).p_value, studentised_test(answers))
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from proctor.evidence.exchangeability import exchangeability_test
 from proctor.evidence.intervals import PairSums, contamination_score, score_inflation
-from proctor.evidence.power import items_needed_to_approve, minimum_detectable_inflation
-from proctor.evidence.studentised import studentised_test
+from proctor.evidence.perturbation.exchangeability import exchangeability_test
+from proctor.evidence.perturbation.power import items_needed_to_approve, minimum_detectable_inflation
+from proctor.evidence.perturbation.studentised import studentised_test
 from tests.unit.samples import consistent, paired
 
 

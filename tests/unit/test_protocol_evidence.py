@@ -12,7 +12,7 @@ from proctor.domain.evidence import ProtocolEvidence, Verdict
 from proctor.domain.trial import Arm, Outcome
 from proctor.evidence.answers import Answer
 from proctor.evidence.multiplicity import holm
-from proctor.evidence.protocol import fisher_two_sided, protocol_evidence
+from proctor.evidence.protocol.channel import fisher_two_sided, protocol_evidence
 
 ARMS = ("canonical", "perturbed")
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from proctor.evidence.answers import PairedAnswers
-from proctor.evidence.ranking import ranked_items, suspicion
+from proctor.evidence.perturbation.ranking import ranked_items, suspicion
 from tests.unit.samples import paired, samples
 
 

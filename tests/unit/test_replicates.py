@@ -15,11 +15,11 @@ from scipy import stats
 from proctor.domain.trial import Outcome
 from proctor.evidence.answers import Exclusion, PairedAnswers
 from proctor.evidence.clusters import Clusters, clustered_score_inflation, clustered_test
-from proctor.evidence.exchangeability import exchangeability_test
 from proctor.evidence.intervals import PairSums, contamination_score, score_inflation
-from proctor.evidence.power import minimum_detectable_inflation
-from proctor.evidence.ranking import ranked_items
-from proctor.evidence.replicates import (
+from proctor.evidence.perturbation.exchangeability import exchangeability_test
+from proctor.evidence.perturbation.power import minimum_detectable_inflation
+from proctor.evidence.perturbation.ranking import ranked_items
+from proctor.evidence.perturbation.replicates import (
     RankedItem,
     ReplicatedAnswers,
     ReplicatedInflation,
@@ -29,8 +29,8 @@ from proctor.evidence.replicates import (
     replicated,
     replicated_inflation,
 )
-from proctor.evidence.studentised import studentised_test
-from proctor.evidence.wording_exchange import wording_exchangeability
+from proctor.evidence.perturbation.studentised import studentised_test
+from proctor.evidence.perturbation.wording_exchange import wording_exchangeability
 from tests.unit.samples import consistent, paired, samples
 
 

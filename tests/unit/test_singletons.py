@@ -10,8 +10,8 @@ from scipy import stats
 from proctor.domain.evidence import Verdict
 from proctor.domain.suite import GovernanceSection, ScoringSection
 from proctor.evidence.answers import PairedAnswers
-from proctor.evidence.perturbation import perturbation_evidence
-from proctor.evidence.singletons import singletons
+from proctor.evidence.perturbation.channel import perturbation_evidence
+from proctor.evidence.perturbation.singletons import singletons
 from tests.unit.samples import consistent, paired, samples
 
 

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from scipy import stats
 
 from proctor.evidence.answers import PairedAnswers
-from proctor.evidence.studentised import studentised_test
+from proctor.evidence.perturbation.studentised import studentised_test
 from tests.unit.samples import paired, samples
 
 

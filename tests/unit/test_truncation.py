@@ -14,8 +14,8 @@ from proctor.domain.errors import BadInputError
 from proctor.domain.evidence import Verdict
 from proctor.domain.run_log import LoggedAnswer, RunLog
 from proctor.evidence.multiplicity import holm
-from proctor.evidence.truncation import Cuts, compare_truncation, cuts, truncation_of
-from proctor.evidence.truncation_results import Basis, RateName, TruncationEvidence
+from proctor.evidence.protocol.truncation import Cuts, compare_truncation, cuts, truncation_of
+from proctor.evidence.protocol.truncation_results import Basis, RateName, TruncationEvidence
 
 
 def never(text: str) -> bool:

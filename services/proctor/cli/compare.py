@@ -10,7 +10,7 @@ import click
 from proctor.cli.options import format_option
 
 if TYPE_CHECKING:
-    from proctor.evidence.comparison import Comparison, ExtractorComparison
+    from proctor.evidence.paired.results import Comparison, ExtractorComparison
 
 _LOG = click.Path(path_type=Path, dir_okay=False)
 #: Enough to see what is missing; JSON has all of them.

@@ -12,7 +12,7 @@ from proctor.domain.errors import BadInputError
 if TYPE_CHECKING:
     from proctor.domain.evidence import Estimate
     from proctor.domain.run_log import RunLog
-    from proctor.evidence.comparison import Comparison, ExtractorComparison
+    from proctor.evidence.paired.results import Comparison, ExtractorComparison
 
 
 def compare_logs(
@@ -43,7 +43,7 @@ def compare_logs(
         BadInputError: with file and line, where a log cannot be read, the logs cannot be compared, or the texts cannot
             be graded by the extractor that was asked for.
     """
-    from proctor.evidence.paired import compare_runs
+    from proctor.evidence.paired.comparison import compare_runs
     from proctor.formats.logs.reading import read_log
 
     if tolerance_points is not None and not (math.isfinite(tolerance_points) and 0 < tolerance_points < 100):

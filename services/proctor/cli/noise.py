@@ -54,7 +54,7 @@ def noise(file: Path, output: str, alpha: float, folder: Path | None) -> None:
       proctor noise routers.csv
       proctor noise routers.csv --format json --plot figures
     """
-    from proctor.evidence.noise import noise_summary
+    from proctor.evidence.noise.summary import noise_summary
     from proctor.formats.router_table import read_router_table
 
     rows = read_router_table(file)

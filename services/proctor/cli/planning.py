@@ -13,9 +13,9 @@ import numpy as np
 from proctor.domain.errors import BadInputError, ProctorError
 from proctor.domain.suite import Suite
 from proctor.evidence.answers import guess_chance
-from proctor.evidence.approval import AUDITS, approval_chance, detectable_share, items_for_approval
-from proctor.evidence.families import FAMILIES, Family
-from proctor.evidence.simulated_audits import Limits
+from proctor.evidence.planning.approval import AUDITS, approval_chance, detectable_share, items_for_approval
+from proctor.evidence.planning.families import FAMILIES, Family
+from proctor.evidence.planning.simulated_audits import Limits
 from proctor.formats.items import PROCTOR_FACTS, load_items, select_items
 from proctor.text.prompt import render_prompt
 

@@ -11,7 +11,7 @@ import click
 from proctor.cli.options import format_option
 
 if TYPE_CHECKING:
-    from proctor.evidence.paired_power import PairedPlan
+    from proctor.evidence.paired.power import PairedPlan
 
 _LOG = click.Path(path_type=Path, dir_okay=False)
 _HEADINGS: Final = ("discordance", "items", "difference", "power", "exact test", "smallest difference", "items needed")
@@ -65,7 +65,7 @@ def power(
     """
     from proctor.cli.terminal import print_json
     from proctor.domain.errors import BadInputError
-    from proctor.evidence.paired_power import plan_comparison
+    from proctor.evidence.paired.power import plan_comparison
 
     difference = None if points is None else points / 100
     _check(difference=difference, discordance=discordance, alpha=alpha, power=power)
@@ -124,7 +124,7 @@ def _seen_in(a: Path, b: Path) -> tuple[int, float]:
         BadInputError: where the logs cannot be compared.
     """
     from proctor.cli.comparing import compare_logs
-    from proctor.evidence.discordance import PairCounts, discordance_of
+    from proctor.evidence.paired.discordance import PairCounts, discordance_of
 
     one = compare_logs(a, b).primary
     discordance = discordance_of(PairCounts(one.both, one.only_a, one.only_b, one.neither))

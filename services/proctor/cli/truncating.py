@@ -12,9 +12,9 @@ from proctor.domain.errors import BadInputError
 
 if TYPE_CHECKING:
     from proctor.domain.run_log import LoggedAnswer, RunLog
-    from proctor.evidence.lottery import Lottery
-    from proctor.evidence.truncation import Cuts
-    from proctor.evidence.truncation_results import TruncationEvidence
+    from proctor.evidence.protocol.lottery import Lottery
+    from proctor.evidence.protocol.truncation import Cuts
+    from proctor.evidence.protocol.truncation_results import TruncationEvidence
 
 
 class TriageSummary(Frozen):
@@ -67,7 +67,7 @@ def audit_truncation(
     Raises:
         BadInputError: with file and line, where a log cannot be read or the two have no item or filter in common.
     """
-    from proctor.evidence.truncation import compare_truncation, cuts, truncation_of
+    from proctor.evidence.protocol.truncation import compare_truncation, cuts, truncation_of
     from proctor.formats.logs.reading import read_log
     from proctor.grading.triage import looks_cut
 
@@ -97,7 +97,7 @@ def as_json(audit: TruncationAudit) -> dict[str, Any]:
 
 def _chosen(logs: Sequence[Sequence[RunLog]], filter_name: str | None) -> list[RunLog]:
     """One run of each log, under the same filter."""
-    from proctor.evidence.comparison_words import no_such_extractor
+    from proctor.evidence.paired.wording import no_such_extractor
 
     names = [[run.extractor for run in log] for log in logs]
     if filter_name is None and all(len(log) == 1 for log in logs):
@@ -148,7 +148,7 @@ def _lottery(run: RunLog) -> Lottery | None:
     """Of the items with the usual number of samples (those with more: their first), graded as numbers."""
     import numpy as np
 
-    from proctor.evidence.lottery import lottery
+    from proctor.evidence.protocol.lottery import lottery
     from proctor.grading.extractors import target_number
 
     rows = [

@@ -11,8 +11,8 @@ from proctor.cli.options import format_option
 
 if TYPE_CHECKING:
     from proctor.cli.truncating import TriageSummary, TruncationAudit
-    from proctor.evidence.lottery import Lottery
-    from proctor.evidence.truncation_results import Rate, RateComparison, TruncationArm
+    from proctor.evidence.protocol.lottery import Lottery
+    from proctor.evidence.protocol.truncation_results import Rate, RateComparison, TruncationArm
 
 _LOG = click.Path(path_type=Path, dir_okay=False)
 _BASES = {

@@ -9,7 +9,7 @@ from proctor.domain.canonical import short_id
 from proctor.domain.item import Item, Variant
 from proctor.domain.suite import PromptSection
 from proctor.domain.trial import Arm, Shard, Trial
-from proctor.evidence.protocol import MAX_FAILED_SHARE
+from proctor.evidence.protocol.channel import MAX_FAILED_SHARE
 from proctor.text.prompt import render_prompt
 
 #: The low end of the design's 64–256: small enough that progress is seen and little is redone after a fault.

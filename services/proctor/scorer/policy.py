@@ -12,7 +12,7 @@ from __future__ import annotations
 from proctor.domain.decision import Decision, DecisionOutcome, Reason
 from proctor.domain.evidence import Evidence, PerturbationEvidence, Verdict
 from proctor.domain.suite import Suite
-from proctor.evidence.perturbation import limits_not_excluded, limits_passed
+from proctor.evidence.perturbation.channel import limits_not_excluded, limits_passed
 from proctor.evidence.wording import as_score, counted, in_points, percent, points
 
 _UNUSABLE = (Verdict.INVALID, Verdict.NOT_AUDITED)

@@ -11,8 +11,8 @@ from proctor.domain.item import Item
 from proctor.domain.suite import Suite
 from proctor.domain.trial import Arm, Completion, Trial
 from proctor.evidence.answers import Answer, answer_of, guess_chance, pair_answers
-from proctor.evidence.perturbation import perturbation_evidence
-from proctor.evidence.protocol import protocol_evidence
+from proctor.evidence.perturbation.channel import perturbation_evidence
+from proctor.evidence.protocol.channel import protocol_evidence
 from proctor.grading import grade, resolve_extractor
 from proctor.scorer.assembly import GradedTrial
 from proctor.scorer.policy import decide

@@ -27,7 +27,7 @@ from proctor.evidence.intervals import (
     score_inflation,
     z_quantile,
 )
-from proctor.evidence.power import MAX_ITEMS, POWER
+from proctor.evidence.perturbation.power import MAX_ITEMS, POWER
 
 NULL_HYPOTHESIS = (
     "Rewording costs the model as much on control items, which it cannot have seen, as on the benchmark's: as many "

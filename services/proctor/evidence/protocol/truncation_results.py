@@ -7,7 +7,7 @@ from typing import Final
 
 from proctor.domain.base import Frozen
 from proctor.domain.evidence import Verdict
-from proctor.evidence.protocol import MAX_INVALID_SHARE, TOLERANCE
+from proctor.evidence.protocol.channel import MAX_INVALID_SHARE, TOLERANCE
 
 NULL_HYPOTHESIS: Final = "an item's answer is as likely to be cut in one run as in the other"
 

@@ -18,16 +18,10 @@ import numpy as np
 
 from proctor.domain.errors import BadInputError
 from proctor.domain.run_log import LoggedAnswer, RunLog
-from proctor.evidence import comparison_words as words
-from proctor.evidence.comparison import (
-    Comparison,
-    EquivalenceResult,
-    ExcludedItem,
-    ExtractorComparison,
-    PairedVerdict,
-    TruncationComparison,
-)
-from proctor.evidence.discordance import (
+from proctor.evidence.intervals import wilson
+from proctor.evidence.multiplicity import holm
+from proctor.evidence.paired import wording as words
+from proctor.evidence.paired.discordance import (
     PairCounts,
     agresti_min,
     bootstrap_interval,
@@ -36,11 +30,17 @@ from proctor.evidence.discordance import (
     minimum_detectable_difference,
     paired_sample_size,
 )
-from proctor.evidence.equivalence import equivalence
-from proctor.evidence.intervals import wilson
-from proctor.evidence.multiplicity import holm
-from proctor.evidence.pairing import Pairs, pair
-from proctor.evidence.protocol import MAX_INVALID_SHARE, TOLERANCE
+from proctor.evidence.paired.equivalence import equivalence
+from proctor.evidence.paired.pairing import Pairs, pair
+from proctor.evidence.paired.results import (
+    Comparison,
+    EquivalenceResult,
+    ExcludedItem,
+    ExtractorComparison,
+    PairedVerdict,
+    TruncationComparison,
+)
+from proctor.evidence.protocol.channel import MAX_INVALID_SHARE, TOLERANCE
 
 
 def compare_runs(

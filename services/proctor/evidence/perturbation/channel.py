@@ -17,7 +17,6 @@ from proctor.domain.decision import Reason
 from proctor.domain.evidence import Estimate, PerturbationEvidence, Verdict
 from proctor.domain.suite import GovernanceSection, ScoringSection
 from proctor.evidence.answers import PairedAnswers
-from proctor.evidence.exchangeability import exchangeability_test
 from proctor.evidence.intervals import (
     PairSums,
     contamination_score,
@@ -26,11 +25,12 @@ from proctor.evidence.intervals import (
     score_inflation,
     wilson,
 )
-from proctor.evidence.per_item_t_test import per_item_t_test
-from proctor.evidence.power import POWER, items_needed_to_approve, minimum_detectable_inflation
-from proctor.evidence.ranking import ranked_items
-from proctor.evidence.singletons import singletons
-from proctor.evidence.studentised import studentised_test
+from proctor.evidence.perturbation.exchangeability import exchangeability_test
+from proctor.evidence.perturbation.per_item_t_test import per_item_t_test
+from proctor.evidence.perturbation.power import POWER, items_needed_to_approve, minimum_detectable_inflation
+from proctor.evidence.perturbation.ranking import ranked_items
+from proctor.evidence.perturbation.singletons import singletons
+from proctor.evidence.perturbation.studentised import studentised_test
 from proctor.evidence.wording import as_score, counted, in_points, p_text, points
 
 NULL_HYPOTHESIS = (

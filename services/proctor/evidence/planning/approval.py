@@ -13,11 +13,11 @@ from typing import Final, NamedTuple
 import numpy as np
 from scipy import special
 
-from proctor.evidence.families import Family
 from proctor.evidence.intervals import z_quantile
-from proctor.evidence.pattern_chances import largest_leaked_share, pattern_chances
-from proctor.evidence.power import MAX_ITEMS, POWER
-from proctor.evidence.simulated_audits import Limits, SimulatedAudits
+from proctor.evidence.perturbation.power import MAX_ITEMS, POWER
+from proctor.evidence.planning.families import Family
+from proctor.evidence.planning.pattern_chances import largest_leaked_share, pattern_chances
+from proctor.evidence.planning.simulated_audits import Limits, SimulatedAudits
 
 #: Simulated audits for each rate: a standard error of half a percentage point at most.
 AUDITS: Final = 10_000

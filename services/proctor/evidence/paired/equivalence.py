@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from scipy import special
 
-from proctor.evidence.discordance import PairCounts
+from proctor.evidence.paired.discordance import PairCounts
 
 #: Continuity correction, in pairs. Without it, chance of a wrong "equivalent" at 5 % is up to 6.8 %; with it 4.4 %.
 _CONTINUITY = 0.5

@@ -15,7 +15,7 @@ import numpy as np
 
 from proctor.domain.evidence import Singletons
 from proctor.evidence.answers import PairedAnswers
-from proctor.evidence.exchangeability import EXACT_LIMIT, exact_upper_tail, saddlepoint_upper_tail
+from proctor.evidence.perturbation.exchangeability import EXACT_LIMIT, exact_upper_tail, saddlepoint_upper_tail
 from proctor.evidence.wording import counted, p_text
 
 NULL_HYPOTHESIS = "Of an item that is right in one wording alone, that wording is each of its V + 1 equally often."

@@ -15,9 +15,9 @@ from scipy import special
 
 from proctor.domain.suite import GovernanceSection, ScoringSection, Suite
 from proctor.evidence.answers import BoolArray, FloatArray, IntArray, PairedAnswers
-from proctor.evidence.exchangeability import EXACT_LIMIT, exact_upper_tail, saddlepoint_upper_tail
 from proctor.evidence.intervals import PSEUDO_ITEMS, z_quantile
-from proctor.evidence.per_item_t_test import per_item_t_test
+from proctor.evidence.perturbation.exchangeability import EXACT_LIMIT, exact_upper_tail, saddlepoint_upper_tail
+from proctor.evidence.perturbation.per_item_t_test import per_item_t_test
 
 #: An approximate p-value further than this factor from alpha settles on which side the exact one is.
 _CLEARLY = 2.0

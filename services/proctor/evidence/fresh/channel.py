@@ -13,11 +13,11 @@ import numpy as np
 
 from proctor.domain.base import Frozen
 from proctor.domain.evidence import Estimate, Verdict
-from proctor.evidence import fresh_wording as words
-from proctor.evidence.fresh_bootstrap import Excess, FreshAnswers, measure_excess, t_quantile, t_upper_tail
-from proctor.evidence.hardness import MODELS_FOR_SLOPE
+from proctor.evidence.fresh import wording as words
+from proctor.evidence.fresh.bootstrap import Excess, FreshAnswers, measure_excess, t_quantile, t_upper_tail
+from proctor.evidence.fresh.hardness import MODELS_FOR_SLOPE
 from proctor.evidence.intervals import wilson, z_quantile
-from proctor.evidence.power import POWER
+from proctor.evidence.perturbation.power import POWER
 
 REPLICATES = 2_000
 
@@ -74,7 +74,7 @@ def fresh_evidence(
         seed: of the bootstrap.
         replicates: of the bootstrap.
 
-    Null hypothesis: see `fresh_wording.null_hypothesis`. Assumes that items of each set are independent draws, that
+    Null hypothesis: see `wording.null_hypothesis`. Assumes that items of each set are independent draws, that
     reference models are clean, and that the audited model, if clean, scatters about their curve as they do. Bounds and
     p are of Student's t with the bootstrap's standard error, on the degrees of freedom of the scatter's share in it.
     `invalid` without a benchmark item or without a fresh one, `inconclusive` with a single reference model.

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import special
 
 from proctor.evidence.answers import FloatArray, IntArray
-from proctor.evidence.exchangeability import EXACT_LIMIT, TailResult
+from proctor.evidence.perturbation.exchangeability import EXACT_LIMIT, TailResult
 from proctor.evidence.wording import counted
 
 #: A finer common denominator of the shares is treated as none: half a step of it moves no tail.

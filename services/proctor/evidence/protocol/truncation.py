@@ -13,15 +13,15 @@ from typing import NamedTuple
 from proctor.domain.errors import BadInputError
 from proctor.domain.evidence import Verdict
 from proctor.domain.run_log import LoggedAnswer, RunLog
-from proctor.evidence import comparison_words
-from proctor.evidence import truncation_words as words
-from proctor.evidence.discordance import PairCounts, agresti_min, mcnemar_exact
-from proctor.evidence.equivalence import equivalence
 from proctor.evidence.intervals import wilson
 from proctor.evidence.multiplicity import holm
-from proctor.evidence.pairing import Pairs, pair
-from proctor.evidence.protocol import TOLERANCE
-from proctor.evidence.truncation_results import (
+from proctor.evidence.paired import wording as comparison_words
+from proctor.evidence.paired.discordance import PairCounts, agresti_min, mcnemar_exact
+from proctor.evidence.paired.equivalence import equivalence
+from proctor.evidence.paired.pairing import Pairs, pair
+from proctor.evidence.protocol import truncation_wording as words
+from proctor.evidence.protocol.channel import TOLERANCE
+from proctor.evidence.protocol.truncation_results import (
     FAMILY,
     Basis,
     Rate,

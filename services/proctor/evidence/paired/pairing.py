@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from proctor.domain.run_log import LoggedAnswer, RunLog
-from proctor.evidence.discordance import PairCounts
+from proctor.evidence.paired.discordance import PairCounts
 
 #: An error may quote a whole completion; its beginning says which it is.
 _SHOWN_CHARACTERS = 300

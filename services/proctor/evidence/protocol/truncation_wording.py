@@ -9,7 +9,7 @@ from proctor.domain.evidence import Verdict
 from proctor.evidence.wording import counted, p_text, percent, points
 
 if TYPE_CHECKING:
-    from proctor.evidence.truncation_results import RateComparison, TruncationArm
+    from proctor.evidence.protocol.truncation_results import RateComparison, TruncationArm
 
 _COUNTED = {
     "truncated": "were cut at a token limit",

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import special
 
 from proctor.evidence.answers import FloatArray
-from proctor.evidence.families import KNOWN, NOISE, RECALL, SHARED_LUCK, Dependence, Family
+from proctor.evidence.planning.families import KNOWN, NOISE, RECALL, SHARED_LUCK, Dependence, Family
 
 
 def largest_leaked_share(family: Family) -> float:

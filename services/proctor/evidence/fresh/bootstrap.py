@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy import special
 
 from proctor.evidence.answers import FloatArray
-from proctor.evidence.hardness import MODELS_FOR_SLOPE, Hardness, fit_hardness, parameters
+from proctor.evidence.fresh.hardness import MODELS_FOR_SLOPE, Hardness, fit_hardness, parameters
 
 #: Weights drawn at a time, so that 10,000 items do not take gigabytes. The answer does not depend on it.
 _BATCH_CELLS = 4_000_000

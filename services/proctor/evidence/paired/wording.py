@@ -9,8 +9,8 @@ from proctor.domain.run_log import RunLog
 from proctor.evidence.wording import counted, p_text, percent, points
 
 if TYPE_CHECKING:
-    from proctor.evidence.comparison import Comparison, ExtractorComparison, TruncationComparison
-    from proctor.evidence.pairing import Pairs
+    from proctor.evidence.paired.pairing import Pairs
+    from proctor.evidence.paired.results import Comparison, ExtractorComparison, TruncationComparison
 
 
 def conclusion(comparison: Comparison) -> str:

@@ -30,9 +30,9 @@ from proctor.evidence.clusters import (
     clustered_test,
 )
 from proctor.evidence.intervals import PairSums
-from proctor.evidence.power import minimum_detectable_inflation
-from proctor.evidence.ranking import leaked_posterior
-from proctor.evidence.wording_exchange import wording_exchangeability
+from proctor.evidence.perturbation.power import minimum_detectable_inflation
+from proctor.evidence.perturbation.ranking import leaked_posterior
+from proctor.evidence.perturbation.wording_exchange import wording_exchangeability
 
 NULL_HYPOTHESIS = (
     "Over items, the model's mean accuracy on the canonical wording is no higher than on the admitted rewordings, each "

@@ -1,0 +1,1 @@
+"""The noise channel: a clean router against noisy ones."""

@@ -1,0 +1,1 @@
+"""The protocol channel and what belongs to it: truncation, the self-consistency lottery, conformal intervals."""
