@@ -13,9 +13,9 @@ from proctor.domain.evidence import PerItemTTest
 from proctor.evidence.answers import FloatArray, PairedAnswers
 
 _NOTE = (
-    "This rule tests one lucky draw against its own mean. It flags up to 17 % of a simulated clean model's items at 3 or "
-    "4 variants and up to 28 % at 9 or 10, where its 5 % limit blocks nearly every clean model whose answers vary. It is "
-    "shown for comparison."
+    "This rule tests one lucky draw against its own mean. It flags up to 17 % of a simulated clean model's items at 3 "
+    "or 4 variants and up to 28 % at 9 or 10, where its 5 % limit blocks nearly every clean model whose answers vary. "
+    "It is shown for comparison."
 )
 
 
