@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,10 @@ import pytest
 from hypothesis import settings
 
 from tests.support import valkey_server
+
+# Tests run side by side, servers beside them: with a thread a core in each of these processes, torch's threads wait
+# for each other and an answer takes ten times as long. Set before torch is imported, and inherited by the servers.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # Hypothesis' deadline measures the machine's load; pytest-timeout guards against hanging.
 settings.register_profile("proctor", deadline=None)
