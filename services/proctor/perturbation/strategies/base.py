@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from proctor.domain.item import Item
 from proctor.perturbation.candidate import Rewrite
+from proctor.text.invariants import CHECKS
+
+#: All that a strategy can declare to preserve.
+EVERYTHING: Final = frozenset(CHECKS) | {"options", "target"}
 
 
 class Strategy(Protocol):
@@ -18,6 +22,15 @@ class Strategy(Protocol):
     @property
     def name(self) -> str:
         """The name under which suites ask for it."""
+        ...
+
+    @property
+    def preserves(self) -> frozenset[str]:
+        """What every rewrite leaves as it is: answer invariants of `text.invariants.CHECKS`, `options`, `target`.
+
+        Options are the item's in some order; the target is still the right answer. Names that a rewrite declares in
+        its provenance as renamed count as kept.
+        """
         ...
 
     def data_digest(self, item: Item) -> str:

@@ -8,25 +8,21 @@ from typing import Final
 from proctor.domain.errors import BadInputError
 from proctor.domain.item import Item
 from proctor.perturbation.candidate import Candidate, Draft
-from proctor.perturbation.strategies.base import Strategy
+from proctor.perturbation.strategies.base import EVERYTHING, Strategy
 
 #: Names of the field that suites may carry and that this version does not build.
 LATER: Final = (
     "back_translation",
-    "delete",
-    "distractor",
-    "entity_rename",
-    "format",
     "forward_full",
-    "lexical",
     "noisy_rewrite",
-    "number_words",
     "option_relabel",
     "paraphrase_llm",
-    "symbolic",
-    "syntactic",
-    "typo",
 )
+#: Names of the field for what makes no variant, and what it makes instead.
+NO_VARIANT: Final = {
+    "delete": "takes part of the question away, so its answer need not be the item's: it is for noisy routers",
+    "symbolic": "makes fresh items with other numbers and other answers",
+}
 
 
 class Chain:
@@ -39,6 +35,11 @@ class Chain:
     def name(self) -> str:
         """The strategies' names joined by '+'."""
         return "+".join(strategy.name for strategy in self._strategies)
+
+    @property
+    def preserves(self) -> frozenset[str]:
+        """What all of the strategies leave as it is."""
+        return EVERYTHING.intersection(*(strategy.preserves for strategy in self._strategies))
 
     @property
     def level(self) -> int:
@@ -83,7 +84,8 @@ def make_chain(name: str, builders: Mapping[str, Callable[[], Strategy]]) -> Cha
         builders: what this version can make, by name; called only for strategies that are asked for.
 
     Raises:
-        BadInputError: for a strategy that does not exist, is not in this version, or is named twice.
+        BadInputError: for a strategy that does not exist, is not in this version, makes no variants, or is named
+            twice.
     """
     names = name.split("+")
     known = ", ".join(sorted(builders))
@@ -94,6 +96,11 @@ def make_chain(name: str, builders: Mapping[str, Callable[[], Strategy]]) -> Cha
             raise BadInputError(
                 f"perturbation_strategy {part!r} is not in this version (there are: {known}); make the rewordings "
                 "with a tool of your own and use 'imported' with rewordings_path, a JSONL file of them"
+            )
+        if part in NO_VARIANT:
+            raise BadInputError(
+                f"perturbation_strategy {part!r} makes no variants: it {NO_VARIANT[part]}; for variants there are: "
+                f"{known}"
             )
         raise BadInputError(f"perturbation_strategy {part!r} does not exist; there are: {known}")
     twice = next((part for part in names if names.count(part) > 1), None)

@@ -15,6 +15,8 @@ class Imported:
     """The file's rewordings of an item, in file order."""
 
     name = "imported"
+    #: A file from anywhere promises nothing.
+    preserves: frozenset[str] = frozenset()
 
     def __init__(self, rewordings: MatchedRewordings) -> None:
         self._rewordings = rewordings

@@ -9,6 +9,7 @@ from itertools import count
 
 from proctor.domain.item import Item
 from proctor.perturbation.candidate import Draft, Rewrite, seeded_rank
+from proctor.perturbation.strategies.base import EVERYTHING
 
 
 class OptionShuffle:
@@ -18,6 +19,7 @@ class OptionShuffle:
     """
 
     name = "option_shuffle"
+    preserves = EVERYTHING
 
     def data_digest(self, item: Item) -> str:
         """The method's version; it draws on no data but the item."""

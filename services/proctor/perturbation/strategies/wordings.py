@@ -68,6 +68,8 @@ class Wordings:
     """The other wordings of an item's dimension, sampled without replacement."""
 
     name = "wordings"
+    #: What a benchmark's author wrote keeps the question by its author's word; the rest is for the gate to find.
+    preserves = frozenset({"options", "target"})
 
     def __init__(self, data: WordingsData) -> None:
         self._data = data
