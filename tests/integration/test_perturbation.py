@@ -275,6 +275,16 @@ def test_rewordings_of_other_items_are_refused(minilm: SentenceEncoder, records:
         variants_for(message, Settings.for_home(tmp_path), records, artifacts, minilm)
 
 
+def test_reordered_options_alone_embed_nothing(minilm: SentenceEncoder, tmp_path: Path) -> None:
+    counting = CountingEncoder(minilm)
+    settings = SECTION.model_copy(update={"perturbation_strategy": "option_shuffle", "min_semantic_distance": 0.0})
+    item = Item(item_id="one", question="Which one is red?", choices=("blood", "grass", "snow", "coal"), target="blood")
+    library = VariantLibrary(Records(f"sqlite:///{tmp_path / 'records.sqlite'}"))
+    built = build([item], settings, chain=Chain([OptionShuffle()]), encoder=counting, library=library)
+    assert {variant.measurements.semantic_distance for variant in built.variants} == {0.0}
+    assert not counting.texts
+
+
 def test_a_build_from_the_library_loads_no_torch(minilm: SentenceEncoder, tmp_path: Path) -> None:
     records = Records(f"sqlite:///{tmp_path / 'records.sqlite'}")
     artifacts = LocalArtifacts(tmp_path / "artifacts")

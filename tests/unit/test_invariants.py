@@ -22,6 +22,34 @@ FAITHFUL = [
     ("There are 27 unicorns in the Scottish Highlands.", "The Highlands of Scotland hold 27 unicorns."),
     ("He waits 30 minutes until 4 PM on Monday.", "On Monday he waits for half an hour, until 4 in the afternoon."),
     ("Two thirds of Jana's 27 puppies are Pomeranians.", "Of Jana's 27 pups two-thirds are of the Pomeranian breed."),
+    # The same amount in another unit.
+    ("The train leaves at 16:30 and takes 90 minutes.", "At 4:30 PM the train leaves; it takes an hour and a half."),
+    ("It lasts 1 hour and 30 minutes.", "It lasts 90 minutes."),
+    ("She is 5 feet 6 inches tall.", "Her height is 66 inches."),
+    ("A box weighs 2 kg.", "A box has a weight of 2,000 grams."),
+    ("He paid for the first half of the year.", "He paid for the initial six months."),
+    ("He plays half an hour a day for 2 weeks.", "He plays thirty minutes a day for 14 days."),
+    # A relation said from the other side.
+    ("Anna has twice as many stamps as Ben.", "Ben has half as many stamps as Anna."),
+    ("Ruby is 6 times as old as Sam.", "Sam's age is one-sixth of that of Ruby."),
+    ("Tom is 4 years older than Sue.", "Sue is 4 years younger than Tom."),
+    ("3 times fewer people came.", "A third as many people came."),
+    # What the text lists is counted, or a count of it left out.
+    ("Ann, Bo and Cy share 9 nuts. How many has each?", "If all three of Ann, Bo and Cy share 9 nuts, what has each?"),
+    ("What is the mean height of these 3 trees?", "What is the mean height of the trees?"),
+    ("Gums cost a nickel. He has 8 quarters and 15 pennies.", "Gums cost 5 cents. 8 quarter coins, 15 pennies."),
+    ("She got ten twenties.", "She got ten $20 bills."),
+    ("She has no apples left.", "She has zero apples left."),
+    # A denial in other words, or of nothing that counts.
+    ("There is a 10% tax on all nonfood items.", "There is a 10% tax on all items that are not food."),
+    ("She can't wait to hike 9 miles.", "She looks forward to hiking 9 miles."),
+    ("He is not allowed to take more than 5 books.", "He may take at most 5 books."),
+    # Names.
+    ("Tim saw that Ethel ate and Ethal has 8.", "Tim saw that Ethal ate and has 8."),
+    ("How long was Movie A if Movie B took 2 hours?", "How long was Film A if Film B took 2 hours?"),
+    ("Did Japan or the United States win World War II?", "Who won WWII, Japan or the USA?"),
+    ("What is the capital of France?", "Name the French capital."),
+    ("Does water boil at 100 degrees Celsius?", "Is 100 °C where water boils?"),
 ]
 CHANGED = [
     ("He has 16 eggs.", "He has 18 eggs.", "numerals"),
@@ -36,6 +64,19 @@ CHANGED = [
     ("You need at least 5 points.", "You need at most 5 points.", "comparison"),
     ("What is the capital of France?", "What is the capital of Spain?", "entity"),
     ("How many games does Steve have?", "How many games does Bob have?", "entity"),
+    ("It lasts 90 minutes.", "It lasts an hour and a quarter.", "numerals"),
+    ("The train leaves at 16:30.", "The train leaves at 4:30 AM.", "numerals"),
+    ("She is 5 feet 6 inches tall.", "She is 67 inches tall.", "numerals"),
+    ("A box weighs 2 kg.", "A box weighs 2 pounds.", "units"),
+    ("He earns 20 dollars per hour.", "He earns 20 dollars per day.", "units"),
+    ("Anna has twice as many stamps as Ben.", "Anna has half as many stamps as Ben.", "numerals"),
+    ("Ann has twice what Bo has, and Bo twice Cy's.", "Ann has half what Bo has, and Bo half Cy's.", "numerals"),
+    ("Tom is 4 years older than Sue.", "Tom is 4 years younger than Sue.", "comparison"),
+    ("The temperature is -5 degrees.", "The temperature is 5 degrees.", "numerals"),
+    ("What is the largest planet?", "What is the smallest planet?", "comparison"),
+    ("The price rose by 10%.", "The price fell by 10%.", "comparison"),
+    ("The 4 friends share it.", "The 5 friends share it.", "numerals"),
+    ("What is the French word?", "What is the Spanish word?", "entity"),
     (
         "John has a glass of water with breakfast, lunch and dinner, and has one before he goes to bed every weekday. "
         "How many glasses of water does he drink?",
@@ -53,6 +94,14 @@ def test_a_faithful_rewording_breaks_nothing(original: str, rewording: str) -> N
 @pytest.mark.parametrize(("original", "rewording", "name"), CHANGED)
 def test_a_changed_problem_breaks_the_invariant_that_it_changed(original: str, rewording: str, name: str) -> None:
     assert name in broken_invariants(original, rewording)
+
+
+@given(st.integers(1, 500), st.sampled_from([("hours", "minutes", 60), ("weeks", "days", 7), ("feet", "inches", 12)]))
+def test_an_amount_may_be_given_in_a_smaller_unit_and_no_other_may(count: int, units: tuple[str, str, int]) -> None:
+    large, small, size = units
+    original = f"It takes {count + 1} {large}."
+    assert broken_invariants(original, f"It takes {(count + 1) * size} {small}.") == []
+    assert "numerals" in broken_invariants(original, f"It takes {(count + 1) * size + 1} {small}.")
 
 
 @given(st.text(max_size=300))

@@ -35,6 +35,12 @@ def _values(*texts: str) -> Counter[Decimal]:
         ("5k, four decades, H2O, COVID-19", ("5000", "40")),
         ("dozens and hundreds of them, first and second", ()),
         ("13 of the 82, 13 out of 82", ("13", "82", "13", "82")),
+        ("it is -5, minus signs: \u22125, 7-8", ("-5", "-5", "7", "8")),
+        ("32 quarters, 3 quarters, 1 quarter", ("32", "0.75", "0.25")),
+        ("1/2 a dozen, 1/2 of a dozen, half a dozen", ("6", "6", "6")),
+        ("ten twenties, in her thirties", ("10", "20", "30")),
+        ("4 times fewer, 4 times as many", ("0.25", "4")),
+        ("1 percentage point, 2 percentage-points", ("0.01", "0.02")),
     ],
 )
 def test_every_notation_of_a_number_is_the_same_number(text: str, values: tuple[str, ...]) -> None:

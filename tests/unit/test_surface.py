@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.text.normalise import has_lone_surrogate, normalise, words
-from proctor.text.surface import levenshtein, token_overlap, word_edit_distance
+from proctor.text.surface import containment, levenshtein, token_overlap, word_edit_distance
 
 
 def _levenshtein_by_definition(left: Sequence[str], right: Sequence[str]) -> int:
@@ -20,6 +20,34 @@ def _levenshtein_by_definition(left: Sequence[str], right: Sequence[str]) -> int
         for j, b in enumerate(right, start=1):
             diagonal, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, diagonal + (a != b))
     return row[-1]
+
+
+def _containment_by_definition(left: str, right: str) -> float:
+    grams = left.split()
+    runs = [" ".join(grams[n : n + 5]) for n in range(len(grams) - 4)]
+    return sum(f" {run} " in f" {right} " for run in runs) / len(runs)
+
+
+@given(st.lists(st.sampled_from("abc"), min_size=5, max_size=40), st.lists(st.sampled_from("abc"), max_size=40))
+def test_containment_is_the_share_of_runs_of_five_words_that_the_other_text_holds(
+    left: list[str], right: list[str]
+) -> None:
+    texts = " ".join(left), " ".join(right)
+    assert containment(*texts) == pytest.approx(_containment_by_definition(*texts))
+
+
+@pytest.mark.parametrize(
+    ("text", "rewording", "share"),
+    [
+        ("How old is Ann?", "Say: how old is Ann, then?", 1.0),
+        ("How old is Ann?", "What is the age of Ann?", 0.0),
+        ("one two three four five six", "well, one two three four five", 0.5),
+        ("?!", "x", 1.0),
+        ("x", "", 0.0),
+    ],
+)
+def test_what_a_rewording_adds_does_not_lower_containment(text: str, rewording: str, share: float) -> None:
+    assert containment(text, rewording) == share
 
 
 _tokens = st.lists(st.sampled_from("abcde"), max_size=80)

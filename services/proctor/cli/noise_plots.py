@@ -6,12 +6,12 @@ The paper's definitions are here, and its layout is not: each figure shows the q
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
+from proctor.cli import svg
+from proctor.cli.svg import FAINT, GRID, INK, WIDTH
 from proctor.domain.noise import NoiseModel, NoiseSetting, NoiseSummary
 from proctor.scorer.plots import Axis, nice_axis
 
-_WIDTH = 760
 _NAME_PX = 190
 _RIGHT_PX = 24
 _TOP_PX = 64
@@ -20,7 +20,6 @@ _BAR_PX = 16
 _CHART_PX = 240
 _NAME_CHARACTERS = 26
 
-_INK, _FAINT, _GRID = "#1f2328", "#57606a", "#d0d7de"
 #: Okabe and Ito's colours, which every common form of colour vision tells apart.
 _UP, _DOWN, _NET = "#d55e00", "#0072b2", "#009e73"
 
@@ -38,10 +37,10 @@ def figures(summary: NoiseSummary) -> dict[str, str]:
 def gains(summary: NoiseSummary) -> str:
     """Gain of every setting, models down and router counts across; a star where it survives Holm."""
     counts = [count.router_count for count in summary.router_counts]
-    cell = (_WIDTH - _NAME_PX - _RIGHT_PX) / len(counts)
+    cell = (WIDTH - _NAME_PX - _RIGHT_PX) / len(counts)
     starred = {(setting.model, setting.router_count) for setting in summary.significant}
     largest = max((abs(setting.gain) for setting in summary.settings if not setting.invalid), default=0.0) or 1.0
-    parts = [_text(_NAME_PX + cell * (i + 0.5), _TOP_PX - 6, str(r), "middle", _FAINT) for i, r in enumerate(counts)]
+    parts = [svg.text(_NAME_PX + cell * (i + 0.5), _TOP_PX - 6, str(r), "middle", FAINT) for i, r in enumerate(counts)]
     for row, model in enumerate(summary.models):
         y = _TOP_PX + row * _ROW_PX
         parts.append(_name(model, y + 17))
@@ -52,7 +51,7 @@ def gains(summary: NoiseSummary) -> str:
                 parts += _cell(setting, x, y, cell, largest, star=star)
     height = _TOP_PX + len(summary.models) * _ROW_PX + 20
     reading = f"noisy − clean accuracy, in points; columns are router counts; ★ survives Holm at {summary.alpha:g}"
-    return _svg(height, "Gain by model and router count", reading, parts)
+    return svg.document(height, "Gain by model and router count", reading, parts)
 
 
 def _cell(setting: NoiseSetting, x: float, y: float, width: float, largest: float, *, star: bool) -> list[str]:
@@ -62,8 +61,8 @@ def _cell(setting: NoiseSetting, x: float, y: float, width: float, largest: floa
     label = "invalid" if setting.invalid else f"{points} ★" if star else points
     return [
         f'<rect x="{x + 1:.1f}" y="{y + 1}" width="{width - 2:.1f}" height="{_ROW_PX - 2}" fill="{colour}" '
-        f'fill-opacity="{share:.3f}" stroke="{_GRID}"/>',
-        _text(x + width / 2, y + 17, label, "middle", _FAINT if setting.invalid else _INK, size=11),
+        f'fill-opacity="{share:.3f}" stroke="{GRID}"/>',
+        svg.text(x + width / 2, y + 17, label, "middle", FAINT if setting.invalid else INK, size=11),
     ]
 
 
@@ -73,11 +72,11 @@ def by_model(summary: NoiseSummary) -> str:
     right = 130
     axis = nice_axis([0.0, 1.0, *(100 * (model.max_positive_excess or 0.0) for model in models)])
     bottom = _TOP_PX + len(models) * _ROW_PX
-    width = _WIDTH - _NAME_PX - right
+    width = WIDTH - _NAME_PX - right
     parts = []
     for tick in axis.ticks:
         x = _NAME_PX + _share(axis, tick) * width
-        parts += [_line(x, _TOP_PX, x, bottom, _GRID), _text(x, bottom + 16, f"{tick:g}", "middle", _FAINT)]
+        parts += [svg.line(x, _TOP_PX, x, bottom, GRID), svg.text(x, bottom + 16, f"{tick:g}", "middle", FAINT)]
     for row, model in enumerate(models):
         y = _TOP_PX + row * _ROW_PX + 5
         parts.append(_name(model, y + 12))
@@ -88,9 +87,9 @@ def by_model(summary: NoiseSummary) -> str:
                 f'fill-opacity="{opacity}"/>'
             )
         words = f"{model.violations} of {model.settings - model.invalid_settings} above"
-        parts.append(_text(_WIDTH - _RIGHT_PX, y + 12, words, "end", _INK, size=11))
+        parts.append(svg.text(WIDTH - _RIGHT_PX, y + 12, words, "end", INK, size=11))
     reading = "positive excess in points: largest (pale) and mean (full); at the right, violation breadth"
-    return _svg(bottom + 34, "Positive excess and violation breadth by model", reading, parts)
+    return svg.document(bottom + 34, "Positive excess and violation breadth by model", reading, parts)
 
 
 def by_router_count(summary: NoiseSummary) -> str:
@@ -103,9 +102,9 @@ def by_router_count(summary: NoiseSummary) -> str:
         base = _height(axis, 0.0)
         parts.append(f'<rect x="{x - 14:.1f}" y="{top:.1f}" width="28" height="{base - top:.1f}" fill="{_UP}"/>')
         words = f"{count.violating_models} of {count.models - count.invalid_settings}"
-        parts.append(_text(x, top - 5, words, "middle", _INK, size=11))
+        parts.append(svg.text(x, top - 5, words, "middle", INK, size=11))
     reading = "mean over models of positive excess, in points; on each bar, how many models are above their baseline"
-    return _svg(_TOP_PX + _CHART_PX + 44, "Positive excess by router count", reading, parts)
+    return svg.document(_TOP_PX + _CHART_PX + 44, "Positive excess by router count", reading, parts)
 
 
 def transitions(summary: NoiseSummary) -> str:
@@ -124,29 +123,29 @@ def transitions(summary: NoiseSummary) -> str:
         dash = ' stroke-dasharray="5 4"' if name == "net" else ""
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"{dash}/>')
         parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"/>' for x, y in points]
-        x = _WIDTH - _RIGHT_PX - 210 + 80 * order
+        x = WIDTH - _RIGHT_PX - 210 + 80 * order
         parts += [
-            _line(x, _TOP_PX - 14, x + 16, _TOP_PX - 14, colour),
-            _text(x + 20, _TOP_PX - 10, name, "start", colour),
+            svg.line(x, _TOP_PX - 14, x + 16, _TOP_PX - 14, colour),
+            svg.text(x + 20, _TOP_PX - 10, name, "start", colour),
         ]
     reading = "questions that turn right (improve) and wrong (degrade), summed over models"
-    return _svg(_TOP_PX + _CHART_PX + 44, "Transitions by router count", reading, parts)
+    return svg.document(_TOP_PX + _CHART_PX + 44, "Transitions by router count", reading, parts)
 
 
 def _frame(axis: Axis, names: Sequence[str]) -> list[str]:
     parts = []
     for tick in axis.ticks:
         y = _height(axis, tick)
-        colour = _FAINT if tick == 0 else _GRID
-        parts += [_line(60, y, _WIDTH - _RIGHT_PX, y, colour), _text(52, y + 4, f"{tick:g}", "end", _FAINT)]
+        colour = FAINT if tick == 0 else GRID
+        parts += [svg.line(60, y, WIDTH - _RIGHT_PX, y, colour), svg.text(52, y + 4, f"{tick:g}", "end", FAINT)]
     bottom = _TOP_PX + _CHART_PX
-    parts += [_text(_place(i, len(names)), bottom + 18, name, "middle", _FAINT) for i, name in enumerate(names)]
-    parts.append(_text((60 + _WIDTH - _RIGHT_PX) / 2, bottom + 36, "router count", "middle", _FAINT))
+    parts += [svg.text(_place(i, len(names)), bottom + 18, name, "middle", FAINT) for i, name in enumerate(names)]
+    parts.append(svg.text((60 + WIDTH - _RIGHT_PX) / 2, bottom + 36, "router count", "middle", FAINT))
     return parts
 
 
 def _place(index: int, count: int) -> float:
-    return 60 + (_WIDTH - _RIGHT_PX - 60) * (index + 0.5) / count
+    return 60 + (WIDTH - _RIGHT_PX - 60) * (index + 0.5) / count
 
 
 def _share(axis: Axis, value: float) -> float:
@@ -160,24 +159,4 @@ def _height(axis: Axis, value: float) -> float:
 def _name(model: NoiseModel, y: float) -> str:
     name = model.model
     short = name if len(name) <= _NAME_CHARACTERS else name[: _NAME_CHARACTERS - 1] + "…"
-    return _text(_NAME_PX - 8, y, short, "end", _INK)
-
-
-def _text(x: float, y: float, text: str, anchor: str, colour: str, *, size: int = 12) -> str:
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}" font-size="{size}">{escape(text)}</text>'
-    )
-
-
-def _line(x1: float, y1: float, x2: float, y2: float, colour: str) -> str:
-    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}"/>'
-
-
-def _svg(height: float, title: str, reading: str, parts: Sequence[str]) -> str:
-    head = [_text(16, 22, title, "start", _INK, size=15), _text(16, 40, reading, "start", _FAINT, size=11)]
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height:g}" width="{_WIDTH}" '
-        f'height="{height:g}" role="img" font-family="system-ui, sans-serif"><title>{escape(title)}</title>'
-        f'<desc>{escape(reading)}</desc><rect width="100%" height="100%" fill="#ffffff"/>'
-        f"{''.join([*head, *parts])}</svg>\n"
-    )
+    return svg.text(_NAME_PX - 8, y, short, "end", INK)

@@ -116,6 +116,7 @@ def fingerprint(context: click.Context, file: Path, output: str) -> None:
 def card_warnings(loaded: Suite, contents: ContentDigests) -> list[str]:
     """What the card of a suite does not bind by content, and why."""
     from proctor.domain.problems import quoted
+    from proctor.formats.suites import calibration_path
 
     warnings = []
     dataset, rewordings = loaded.dataset, loaded.perturbation.rewordings_path
@@ -130,6 +131,12 @@ def card_warnings(loaded: Suite, contents: ContentDigests) -> list[str]:
     if rewordings is not None and contents.rewordings is None:
         warnings.append(
             f"perturbation_config.rewordings_path {quoted(rewordings)} cannot be read, so the card has no digest of it"
+        )
+    calibration = calibration_path(loaded)
+    if calibration is not None and contents.calibration is None:
+        warnings.append(
+            f"perturbation_config.calibration_path {quoted(calibration)} cannot be read, so the card has no digest of "
+            "it"
         )
     return warnings
 

@@ -19,6 +19,8 @@ class ContentDigests(Frozen):
     dataset: str | None = None
     """Digest of the benchmark's file; None where the suite names no file that could be read."""
     rewordings: str | None = None
+    calibration: str | None = None
+    """Digest of the calibration of the gate; None where the gate is fixed."""
 
 
 class ProtocolCard(Frozen):
@@ -54,6 +56,7 @@ def protocol_card(suite: Suite, contents: ContentDigests, *, evaluator_version: 
     dataset, perturbation, scoring = plain["dataset_config"], plain["perturbation_config"], plain["scoring_config"]
     governance = plain["governance"]
     source_path, rewordings_path = dataset.pop("path"), perturbation.pop("rewordings_path")
+    calibration_path = perturbation.pop("calibration_path")
     limits = {
         key: governance.pop(key) for key in ("review_required_above_cs", "block_deployment_above_contaminated_pct")
     }
@@ -72,11 +75,16 @@ def protocol_card(suite: Suite, contents: ContentDigests, *, evaluator_version: 
                 "schema": suite.schema_uri,
                 "dataset_path": source_path,
                 "rewordings_path": rewordings_path,
+                "calibration_path": calibration_path,
                 "governance": governance,
             },
         },
         contamination_policy={
-            "perturbation": {**perturbation, "rewordings_digest": contents.rewordings},
+            "perturbation": {
+                **perturbation,
+                "rewordings_digest": contents.rewordings,
+                "calibration_digest": contents.calibration,
+            },
             "scoring": scoring,
             "limits": limits,
         },

@@ -51,6 +51,8 @@ class Measurements(Frozen):
     """Jaccard overlap of the questions' word bigrams, and of their option order where they have options; 0 to 1."""
     edit_distance: float
     """Levenshtein distance over word tokens, divided by the longer length; 0 to 1."""
+    containment: float | None = None
+    """Share of the question's word 5-grams that the rewording holds; 0 to 1. None in rows of before it was measured."""
 
 
 class Variant(Frozen):

@@ -76,6 +76,8 @@ class BuildVariants(Message):
     """Digest of the suite's perturbation section in the artifact store."""
     rewordings: str | None = None
     """Digest of a JSONL of ready rewordings."""
+    calibration: str | None = None
+    """Digest of the calibration from which a calibrated gate takes its window."""
     benchmark: str
     contents: ContentDigests = ContentDigests()
 

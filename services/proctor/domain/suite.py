@@ -120,6 +120,10 @@ class PerturbationSection(Frozen):
     num_variants_per_item: int = Field(default=3, ge=1, le=100)
     min_semantic_distance: float = Field(default=0.15, ge=0.0, le=2.0)
     max_semantic_distance: float = Field(default=0.45, ge=0.0, le=2.0)
+    gate: Literal["fixed", "calibrated"] = "fixed"
+    """`fixed` takes the two distances above; `calibrated` takes those that calibration_path learned instead."""
+    calibration_path: str | None = Field(default=None, min_length=1, max_length=4096)
+    """A file that `proctor variants calibrate` wrote for this encoder and benchmark, relative to the suite's file."""
     perturbation_strategy: str = Field(default="paraphrase_llm", pattern=r"^[a-z][a-z_]*(\+[a-z][a-z_]*)*$")
     """One strategy, or several joined with '+' that are applied in that order."""
     paraphrase_model: str | None = Field(default=None, max_length=200)
@@ -128,6 +132,10 @@ class PerturbationSection(Frozen):
     seed: Seed = 0
     max_token_overlap: float = Field(default=0.9, ge=0.0, le=1.0)
     """A variant that shares more of the item's word bigrams than this is too easily recalled."""
+    max_containment: float = Field(default=1.0, ge=0.0, le=1.0)
+    """Largest share of the question's word 5-grams that a variant may hold word for word; 1 sets no limit."""
+    min_edit_distance: float = Field(default=0.0, ge=0.0, le=1.0)
+    """Smallest share of the question's words that a variant must change, by edit distance; 0 sets no limit."""
     min_yield: float = Field(default=0.5, ge=0.0, le=1.0)
     """The share of items that must get a variant; below it the audit stops and says why."""
 
@@ -142,6 +150,12 @@ class PerturbationSection(Frozen):
                     "high": self.max_semantic_distance,
                     "mend": "swap them; the article's window is 0.15 to 0.45",
                 },
+            )
+        if self.gate == "calibrated" and self.calibration_path is None:
+            raise PydanticCustomError(
+                "no_calibration",
+                "has gate 'calibrated' without calibration_path",
+                {"mend": "name the file that `proctor variants calibrate` wrote in calibration_path"},
             )
         if "imported" in self.perturbation_strategy.split("+") and self.rewordings_path is None:
             raise PydanticCustomError(

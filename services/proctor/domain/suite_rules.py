@@ -60,6 +60,12 @@ CROSS_FIELD: Mapping[str, Rule] = {
         _always("is missing"),
         "name the JSONL file of rewordings in rewordings_path",
     ),
+    "no_calibration": Rule(
+        (("perturbation_config", "gate"), ("perturbation_config", "calibration_path")),
+        _always("is calibrated, but calibration_path is missing"),
+        _always("is missing"),
+        "name the file that `proctor variants calibrate` wrote in calibration_path",
+    ),
     "template_without_question": Rule(
         (("prompt_config", "template"),),
         _always("does not contain {question}"),

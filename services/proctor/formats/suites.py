@@ -51,11 +51,17 @@ def content_digests(suite: Suite, base: Path, bundle: Path) -> ContentDigests:
     which stands on the card, and has no digest here. The packaged benchmark's digest covers its items and its
     wordings.
     """
-    dataset, rewordings = suite.dataset, suite.perturbation.rewordings_path
+    dataset, rewordings, calibration = suite.dataset, suite.perturbation.rewordings_path, calibration_path(suite)
     return ContentDigests(
         dataset=_dataset_digest(dataset.path, dataset.hub_id, dataset.benchmark_name, base, bundle),
         rewordings=file_digest(base / rewordings) if rewordings is not None else None,
+        calibration=file_digest(base / calibration) if calibration is not None else None,
     )
+
+
+def calibration_path(suite: Suite) -> str | None:
+    """The calibration that a suite's gate takes its window from; None where the window is the suite's own."""
+    return suite.perturbation.calibration_path if suite.perturbation.gate == "calibrated" else None
 
 
 def _dataset_digest(path: str | None, hub_id: str | None, benchmark: str, base: Path, bundle: Path) -> str | None:

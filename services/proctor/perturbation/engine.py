@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from proctor.domain.item import Item, Rejection, Variant
 from proctor.domain.manifest import VariantSet
@@ -20,6 +20,13 @@ from proctor.perturbation.strategies.compose import Chain
 #: should not be given up after the first few, nor a hopeless one cost hundreds of embeddings.
 _TRIES_PER_VARIANT: Final = 4
 _MIN_TRIES: Final = 16
+
+
+class ItemResult(NamedTuple):
+    """What became of an item, and whether the library knew it."""
+
+    outcome: Outcome
+    from_library: bool
 
 
 @dataclass
@@ -70,20 +77,42 @@ def build(
             reason and names the mend.
         EncoderError: when distances cannot be measured.
     """
+    reworded = reword(items, settings, chain=chain, encoder=encoder, library=library)
+    outcomes = [one.outcome for one in reworded]
+    check_yield(outcomes, settings, chain.name)
+    return VariantSet(
+        variants=tuple(variant for outcome in outcomes for variant in outcome.variants),
+        rejections=tuple(rejection for outcome in outcomes for rejection in outcome.rejections),
+        encoder=f"{encoder.name}@{encoder.digest}",
+        from_library=sum(len(one.outcome.variants) for one in reworded if one.from_library),
+    )
+
+
+def reword(
+    items: Sequence[Item],
+    settings: PerturbationSection,
+    *,
+    chain: Chain,
+    encoder: Encoder,
+    library: VariantLibrary,
+) -> list[ItemResult]:
+    """What became of each item, in their order, whatever share of them got a variant: one batch of a stream.
+
+    Raises:
+        EncoderError: when distances cannot be measured.
+    """
+    if settings.gate != "fixed":
+        raise ValueError("the window of a calibrated gate is not resolved: see calibration.with_window")
     keys = [library_key(item, chain, settings, encoder.fingerprint) for item in items]
     known = library.find(keys)
     fresh = _make(
         {key: item for key, item in zip(keys, items, strict=True) if key not in known}, settings, chain, encoder
     )
     library.add(fresh)
-    outcomes = [(known.get(key) or fresh[key]).of_item(item.item_id) for key, item in zip(keys, items, strict=True)]
-    check_yield(outcomes, settings, chain.name)
-    return VariantSet(
-        variants=tuple(variant for outcome in outcomes for variant in outcome.variants),
-        rejections=tuple(rejection for outcome in outcomes for rejection in outcome.rejections),
-        encoder=f"{encoder.name}@{encoder.digest}",
-        from_library=sum(len(known[key].variants) for key in keys if key in known),
-    )
+    return [
+        ItemResult((known.get(key) or fresh[key]).of_item(item.item_id), key in known)
+        for key, item in zip(keys, items, strict=True)
+    ]
 
 
 def _make(items: dict[str, Item], settings: PerturbationSection, chain: Chain, encoder: Encoder) -> dict[str, Outcome]:
@@ -113,7 +142,9 @@ def _try_next(work: Sequence[_Work], settings: PerturbationSection, wanted: int,
                 one.rejections.append(result)
             else:
                 screened.append((one, candidate, result))
-    vectors.need([text for one, candidate, _ in screened for text in (one.item.question, candidate.question)])
+    # Equal questions are at distance 0 without an encoder: reordered options alone should not load one.
+    reworded = [(one, candidate) for one, candidate, _ in screened if candidate.question != one.item.question]
+    vectors.need([text for one, candidate in reworded for text in (one.item.question, candidate.question)])
     for one, candidate, result in screened:
         distance = vectors.distance(one.item.question, candidate.question)
         one.distances.append(rounded_distance(distance))

@@ -8,9 +8,10 @@ from typing import Final, NamedTuple
 from proctor.domain.item import Item, Measurements, Rejection, Variant
 from proctor.domain.suite import PerturbationSection
 from proctor.perturbation.candidate import Candidate
+from proctor.perturbation.renaming import undone
 from proctor.text.invariants import broken_invariants
 from proctor.text.normalise import canonical_text, has_lone_surrogate
-from proctor.text.surface import token_overlap, word_edit_distance
+from proctor.text.surface import containment, token_overlap, word_edit_distance
 
 EMPTY: Final = "empty"
 NOT_TEXT: Final = "not_text"
@@ -22,7 +23,7 @@ TOO_CLOSE: Final = "too_close"
 TOO_FAR: Final = "too_far"
 
 #: Raise with any change to what the gate decides, so that the library does not answer with an older gate's verdicts.
-GATE_VERSION: Final = "1"
+GATE_VERSION: Final = "3"
 #: No benchmark question is longer; embedding a longer one would only cost time.
 MAX_QUESTION_CHARACTERS: Final = 200_000
 #: Embeddings of the same text differ by about 1e-7 with the batch that it was in; four digits are what is meant.
@@ -35,6 +36,7 @@ class Screened(NamedTuple):
 
     token_overlap: float
     edit_distance: float
+    containment: float
 
 
 def screen(item: Item, candidate: Candidate, settings: PerturbationSection) -> Screened | Rejection:
@@ -42,20 +44,27 @@ def screen(item: Item, candidate: Candidate, settings: PerturbationSection) -> S
     reason = _unusable(item, candidate)
     if reason is not None:
         return Rejection(item_id=item.item_id, reason=reason[0], detail=reason[1])
-    broken = broken_invariants(item.question, candidate.question)
+    # Names that a strategy declares to have replaced are put back, so that any other change of a name is seen.
+    broken = broken_invariants(item.question, undone(candidate.question, candidate.provenance))
     if broken:
         # Counted once, by the first: the order is that of severity.
         detail = f"does not keep: {', '.join(broken)}"
         return Rejection(item_id=item.item_id, reason=broken[0], detail=detail)
+    screened = surface(item, candidate)
+    too_close = _surface_faults(screened, settings)
+    if too_close:
+        return Rejection(item_id=item.item_id, reason=SURFACE_TOO_CLOSE, detail="; ".join(too_close))
+    return screened
+
+
+def surface(item: Item, candidate: Candidate) -> Screened:
+    """How different a candidate looks, whatever it means."""
     overlap = token_overlap(item.question, candidate.question, item.choices, candidate.choices)
-    overlap = round(overlap, _SHARE_DIGITS)
-    if overlap > settings.max_token_overlap:
-        return Rejection(
-            item_id=item.item_id,
-            reason=SURFACE_TOO_CLOSE,
-            detail=f"token overlap {overlap:.4f} is above {settings.max_token_overlap}",
-        )
-    return Screened(overlap, round(word_edit_distance(item.question, candidate.question), _SHARE_DIGITS))
+    return Screened(
+        token_overlap=round(overlap, _SHARE_DIGITS),
+        edit_distance=round(word_edit_distance(item.question, candidate.question), _SHARE_DIGITS),
+        containment=round(containment(item.question, candidate.question), _SHARE_DIGITS),
+    )
 
 
 def weigh(
@@ -90,6 +99,7 @@ def weigh(
             semantic_distance=distance,
             token_overlap=screened.token_overlap,
             edit_distance=screened.edit_distance,
+            containment=screened.containment,
         ),
         provenance=dict(candidate.provenance),
     )
@@ -104,6 +114,18 @@ def admit(item: Item, candidate: Candidate, distance: float, settings: Perturbat
 def rounded_distance(distance: float) -> float:
     """The distance as it is weighed and kept; rounding error below 0 is 0."""
     return max(0.0, round(distance, _DISTANCE_DIGITS))
+
+
+def _surface_faults(screened: Screened, settings: PerturbationSection) -> list[str]:
+    """In which respects a rewording looks too much like the original."""
+    faults = []
+    if screened.token_overlap > settings.max_token_overlap:
+        faults.append(f"token overlap {screened.token_overlap:.4f} is above {settings.max_token_overlap}")
+    if screened.containment > settings.max_containment:
+        faults.append(f"containment {screened.containment:.4f} is above {settings.max_containment}")
+    if screened.edit_distance < settings.min_edit_distance:
+        faults.append(f"edit distance {screened.edit_distance:.4f} is below {settings.min_edit_distance}")
+    return faults
 
 
 def _unusable(item: Item, candidate: Candidate) -> tuple[str, str] | None:

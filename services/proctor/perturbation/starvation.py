@@ -20,6 +20,10 @@ _NOTHING_TO_REWORD: Final = {
     "no_options": "these items have no options: name a strategy that rewords the question",
     "no_wordings": "the benchmark's wordings do not cover these items: use 'imported' with rewordings_path",
     "no_rewording": "the file of rewordings does not cover these items: check item_id, index and original in its rows",
+    **dict.fromkeys(
+        ("no_synonym", "no_clause", "no_names", "no_numbers", "no_gap", "no_long_word", "no_layout"),
+        "these items give this strategy no place to change: name another one",
+    ),
 }
 
 
@@ -57,8 +61,9 @@ def _mend(outcomes: Sequence[Outcome], settings: PerturbationSection, reasons: C
         return _NOTHING_TO_REWORD[reason].capitalize() + "."
     if reason == SURFACE_TOO_CLOSE:
         return (
-            f"The rewordings share nearly all their words with the originals: reword more, or raise "
-            f"max_token_overlap above {settings.max_token_overlap:g}."
+            "The rewordings look nearly like the originals: reword more, or ease the suite's surface limits "
+            f"(max_token_overlap {settings.max_token_overlap:g}, max_containment {settings.max_containment:g}, "
+            f"min_edit_distance {settings.min_edit_distance:g})."
         )
     if reason in CHECKS:
         return (
@@ -79,7 +84,19 @@ def _window(outcomes: Sequence[Outcome], settings: PerturbationSection, reasons:
         f"{settings.max_semantic_distance:g} and {reasons[TOO_FAR]} above it (median distance "
         f"{_quantile(measured, 0.5):.3f}). A window belongs to an encoder and a benchmark: with "
         f"min_semantic_distance {low:g} and max_semantic_distance {high:g}, {would} of {len(outcomes)} items would "
-        "get a variant. Read a few of them before you widen the window."
+        f"get a variant. {_offer(settings)}"
+    )
+
+
+def _offer(settings: PerturbationSection) -> str:
+    if settings.calibration_path is not None:
+        return (
+            f"This window is the one of {settings.calibration_path}, learned from other rewordings than these: learn "
+            "one from rewordings like these that somebody has read, with `proctor variants calibrate`."
+        )
+    return (
+        "Better than to widen it by hand: `proctor variants calibrate` learns the window from rewordings that "
+        'somebody has read; a suite then says "gate": "calibrated" and names the file in calibration_path.'
     )
 
 

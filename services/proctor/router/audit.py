@@ -13,8 +13,9 @@ from proctor.domain.errors import BadInputError
 from proctor.domain.manifest import ItemSet
 from proctor.domain.messages import EndpointSpec
 from proctor.domain.suite import Backend, Suite
+from proctor.formats.gate_calibration import parse_gate_calibration
 from proctor.formats.items import load_items, select_items
-from proctor.formats.suites import content_digests
+from proctor.formats.suites import calibration_path, content_digests
 from proctor.runtime.artifacts import ArtifactStore, put_model
 from proctor.runtime.records import AuditRecord, AuditState, Records
 from proctor.runtime.settings import Settings
@@ -37,6 +38,7 @@ class AuditInputs(Frozen):
     rewordings: str | None
     contents: ContentDigests
     endpoint: EndpointSpec
+    calibration: str | None = None
     model_digest: str | None = None
     model_digest_verified: bool = False
     server: str = ""
@@ -120,6 +122,7 @@ class AuditData(NamedTuple):
     suite: Suite
     items: ItemSet
     rewordings: bytes | None
+    calibration: bytes | None
     contents: ContentDigests
     notes: tuple[str, ...]
     """What a person should know of the data, e.g. that the file holds fewer items than the sample asks for."""
@@ -137,22 +140,27 @@ def gather(suite: Suite, base: Path, bundle: Path) -> AuditData:
         BadInputError: when one cannot be read or used.
     """
     loaded = load_items(suite.dataset, base, bundle)
-    rewordings = None
-    if suite.perturbation.rewordings_path is not None:
-        path = base / suite.perturbation.rewordings_path
-        try:
-            rewordings = path.read_bytes()
-        except OSError as error:
-            raise BadInputError(
-                f"perturbation_config.rewordings_path: {path} cannot be read: {error.strerror}"
-            ) from None
+    rewordings = _named_file("rewordings_path", suite.perturbation.rewordings_path, base)
+    calibration = _named_file("calibration_path", calibration_path(suite), base)
+    if calibration is not None:
+        parse_gate_calibration(calibration, str(base / str(calibration_path(suite))))
     return AuditData(
         suite=suite,
         items=ItemSet(items=select_items(loaded.items, suite.dataset)),
         rewordings=rewordings,
+        calibration=calibration,
         contents=content_digests(suite, base, bundle),
         notes=tuple(loaded.notes(suite.dataset)),
     )
+
+
+def _named_file(field: str, name: str | None, base: Path) -> bytes | None:
+    if name is None:
+        return None
+    try:
+        return (base / name).read_bytes()
+    except OSError as error:
+        raise BadInputError(f"perturbation_config.{field}: {base / name} cannot be read: {error.strerror}") from None
 
 
 class Submission(NamedTuple):
@@ -182,6 +190,7 @@ def submit(data: AuditData, settings: Settings, records: Records, artifacts: Art
         items=items,
         perturbation=put_model(artifacts, suite.perturbation),
         rewordings=artifacts.put(data.rewordings) if data.rewordings is not None else None,
+        calibration=artifacts.put(data.calibration) if data.calibration is not None else None,
         contents=data.contents,
         endpoint=endpoint,
     )

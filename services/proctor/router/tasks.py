@@ -110,6 +110,7 @@ def endpoint_probed(message: EndpointProbed) -> None:
                 items=audit.inputs.items,
                 settings=audit.inputs.perturbation,
                 rewordings=audit.inputs.rewordings,
+                calibration=audit.inputs.calibration,
                 benchmark=audit.suite.dataset.benchmark_name,
                 contents=audit.inputs.contents,
             )

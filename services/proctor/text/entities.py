@@ -6,9 +6,13 @@ import re
 from typing import Final
 
 from proctor.text.normalise import canonical_text
+from proctor.text.surface import levenshtein
+from proctor.text.units import unit_of
 
 _TOKEN: Final = re.compile(r"[^\W_]+(?:['.&-][^\W_]+)*")
 _BEFORE_SENTENCE: Final = re.compile(r"(?:^|[.!?:;]['\")\]]*\s*|[\"(]\s*)$")
+#: More than a sentence's end takes; the search is held to it, so that a long text is not read once for every name.
+_BREAK_CHARACTERS: Final = 8
 #: Capitalised words that a faithful rewording replaces: titles and kinship (Dad: father), forms of address.
 _TITLES: Final = (
     "i dad mom mum father mother grandma grandpa grandmother grandfather uncle aunt mr mrs ms miss dr sir mister "
@@ -18,10 +22,29 @@ _CALENDAR: Final = (
     "monday tuesday wednesday thursday friday saturday sunday january february march april may june july august "
     "september october november december"
 )
+#: Countries whose people are not called by the same first letters: "the French capital", "the capital of France".
+_COUNTRIES: Final = (
+    "france french, spain spanish, netherland dutch, holland dutch, wale welsh, ireland irish, poland polish, "
+    "denmark danish, finland finnish, switzerland swis, philippine filipino, turkey turk, cypru cypriot, "
+    "greenland greenlandic"
+)
 _TITLE_WORDS: Final = frozenset(_TITLES.split())
+_DEMONYM_PAIRS: Final = [tuple(pair.split()) for pair in _COUNTRIES.split(", ")]
+_DEMONYMS: Final = {
+    name: frozenset(other for pair in _DEMONYM_PAIRS if name in pair for other in pair)
+    for name in {name for pair in _DEMONYM_PAIRS for name in pair}
+}
 _CALENDAR_WORDS: Final = frozenset(_CALENDAR.split())
 #: Two words with this many letters in common at the start are one name in two forms: Scottish and Scotland.
 _STEM_LETTERS: Final = 4
+#: Names this long that differ by one letter, of which a text uses both, are one name and a slip of the keyboard.
+_SLIP_LETTERS: Final = 5
+#: More names than this are not lost by slips of the keyboard, and need not be compared with every word.
+_SLIPS: Final = 8
+_INITIALS: Final = re.compile(r"\b(?:[A-Z]\.?){2,}")
+_NAME_RUN: Final = re.compile(r"[A-Z][^\W\d_]*(?: (?:of |the |and )*[A-Z][^\W\d_]*){1,7}")
+#: "Movie A", "Box 2": what stands before a label is a common noun, whatever its capital says.
+_LABEL: Final = re.compile(r"\s+(?:[A-Z]|\d+)\b")
 
 
 def keeps_entities(original: str, rewording: str) -> bool:
@@ -29,22 +52,55 @@ def keeps_entities(original: str, rewording: str) -> bool:
 
     A name is a capitalised word inside a sentence that nowhere in the text is written small: at the start of a
     sentence nothing tells a name from any word. Days and months count only when one replaces another, and
-    abbreviations (TV, 4 PM) not at all, because rewordings write them out.
+    abbreviations (TV, 4 PM) not at all, because rewordings write them out; the name that an abbreviation of the other
+    text stands for (United States, US) is not missed.
     """
     old_names, new_names = _names(original), _names(rewording)
     old_words, new_words = _words(original), _words(rewording)
-    lost = {name for name in old_names if not _held(name, new_words)}
-    gained = {name for name in new_names if not _held(name, old_words)}
+    lost = _not_held(old_names, new_words) - _abbreviated(original, rewording)
+    gained = _not_held(new_names, old_words) - _abbreviated(rewording, original)
+    if len(lost) <= _SLIPS:
+        lost = {name for name in lost if not _slip(name, old_words & new_words)}
     if lost - _CALENDAR_WORDS or gained - _CALENDAR_WORDS:
         return False
     return not (lost and gained)
 
 
-def _held(name: str, others: frozenset[str]) -> bool:
-    if name in others:
-        return True
-    stem = name[:_STEM_LETTERS]
-    return len(name) >= _STEM_LETTERS and any(word.startswith(stem) for word in others)
+def _not_held(names: frozenset[str], others: frozenset[str]) -> set[str]:
+    """The names that the other text's words hold in no form."""
+    stems = {word[:_STEM_LETTERS] for word in others if len(word) >= _STEM_LETTERS}
+    return {
+        name
+        for name in names - others
+        if name[:_STEM_LETTERS] not in stems and others.isdisjoint(_DEMONYMS.get(name, ()))
+    }
+
+
+def _abbreviated(text: str, other: str) -> set[str]:
+    """Words of names in the text whose initials the other text has as one word: United States of America, USA."""
+    plain = canonical_text(text)
+    short = {token.replace(".", "") for token in _INITIALS.findall(canonical_text(other))}
+    # USA for United States, where the text leaves "of America" out.
+    short |= {each[:-1] for each in short if len(each) > len("US")}
+    found = set()
+    for match in _NAME_RUN.finditer(plain):
+        words = match.group().split()
+        capital = [word for word in words if word[0].isupper()]
+        for start in range(len(capital)):
+            for stop in range(start + 2, len(capital) + 1):
+                initials = "".join(word if word.isupper() else word[0] for word in capital[start:stop])
+                if initials in short:
+                    found |= {_key(word) for word in capital[start:stop]}
+    return found
+
+
+def _is_unit(key: str) -> bool:
+    # The key of a word has lost its last s.
+    return unit_of(key) is not None or unit_of(f"{key}s") is not None
+
+
+def _slip(name: str, kept: frozenset[str]) -> bool:
+    return len(name) >= _SLIP_LETTERS and any(abs(len(name) - len(w)) < 2 and levenshtein(name, w) == 1 for w in kept)
 
 
 def _words(text: str) -> frozenset[str]:
@@ -63,8 +119,11 @@ def _names(text: str) -> frozenset[str]:
         token = match.group()
         if token[0].islower():
             small.add(_key(token))
-        elif token[0].isupper() and not _BEFORE_SENTENCE.search(plain, 0, match.start()):
+        elif token[0].isupper() and not _BEFORE_SENTENCE.search(
+            plain, max(0, match.start() - _BREAK_CHARACTERS), match.start()
+        ):
             bare = token.removesuffix("'s").removesuffix("s")
-            if not bare.isupper() and not any(character.isdigit() for character in bare):
+            labelled = _LABEL.match(plain, match.end()) is not None
+            if not labelled and not bare.isupper() and not any(character.isdigit() for character in bare):
                 capital.add(_key(token))
-    return frozenset(capital - small - _TITLE_WORDS)
+    return frozenset(word for word in capital - small - _TITLE_WORDS if not _is_unit(word))

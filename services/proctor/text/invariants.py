@@ -9,24 +9,31 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Final
 
 from proctor.text.entities import keeps_entities
 from proctor.text.normalise import words
 from proctor.text.numerals import Numeral, prepare, scan_numerals
+from proctor.text.quantities import quantities
 from proctor.text.relations import keeps_comparison, keeps_negation
+from proctor.text.sides import Sides, shared_names, sides
 from proctor.text.units import keeps_units
 
 #: Words that say a number without being one: "a pair" for 2, "a week" for 7. A number that only one of the texts
 #: holds is forgiven when the other holds such a word.
 _IMPLYING: Final = {
+    Decimal(0): "no not none any nothing nobody never without",
+    Decimal("0.01"): "penny pennies",
+    Decimal("0.05"): "nickel nickels",
+    Decimal("0.1"): "dime dimes",
     Decimal("0.25"): "quarter quarters",
     Decimal("0.5"): "equally evenly equal halfway midway halves halve halving",
     Decimal(2): "both pair pairs couple fortnight twin twins other second half together",
     Decimal(3): "trio triplets quarter quarterly",
     Decimal(4): "month quarter quarters quadruplets",
+    Decimal(5): "nickel nickels",
     Decimal(7): "week weekly weeks daily everyday",
     Decimal(8): "octuplets",
     Decimal(10): "decade decades dime dimes",
@@ -44,6 +51,13 @@ _LONG_WORDS: Final = 20
 _WORD: Final = re.compile(r"[a-z]+")
 #: Quotients are rounded to 15 digits, so the reciprocal of a reciprocal misses by this much at most.
 _SAME: Final = Decimal("1e-9")
+_COUNTED_AT_A_GLANCE: Final = 5
+#: More than "these other " has; the search is held to it, so that a long text is not read once for every number.
+_DEFINITE_CHARACTERS: Final = 24
+#: What may be lost with its number, because the number was counted from the text.
+_THESE: Final = re.compile(r"\b(?:these|those)\s+$")
+#: What may be new with its number: a rewording that sums up what the original lists.
+_DEFINITE: Final = re.compile(r"\b(?:all|the|these|those)(?: of the| other)?\s+$")
 
 
 def broken_invariants(original: str, rewording: str) -> list[str]:
@@ -51,9 +65,9 @@ def broken_invariants(original: str, rewording: str) -> list[str]:
 
     `numerals`: a number vanished, appeared or was replaced, in any notation; a number that is merely said more or
     less often is not broken, nor is 1 ("an hour" for "1 hour") unless it replaces another.
-    `units`: a number, or what is asked for, changed its unit or currency.
+    `units`: a number, a rate or what is asked for changed its unit or currency.
     `negation`: one of the texts denies something and the other does not.
-    `comparison`: a bound (at least, at most) came or went, or more became less.
+    `comparison`: a bound (at least, at most) came or went, more became less, or largest smallest.
     `entity`: a name inside a sentence of the original is missing, or the rewording names one that is not in it.
     `content`: the rewording of a longer text has so few words that conditions must be missing.
     """
@@ -64,9 +78,17 @@ def keeps_numerals(original: str, rewording: str) -> bool:
     """Whether both texts hold the same numbers, some of them perhaps more often."""
     old, new = prepare(original), prepare(rewording)
     old_found, new_found = scan_numerals(old), scan_numerals(new)
-    if _missing(old_found, new_found, new) or _missing(new_found, old_found, old):
+    names = shared_names(original, rewording)
+    lost, gained = _missing(old, new), _missing(new, old)
+    explained_old = _converted(old, new) | _turned(lost, old, new, names) | _summed_up(old, _THESE)
+    explained_new = _converted(new, old) | _turned(gained, new, old, names) | _summed_up(new, _DEFINITE)
+    if lost - explained_old or gained - explained_new:
         return False
     old_counts, new_counts = _cardinals(old_found), _cardinals(new_found)
+    for value in explained_old - new_counts.keys():
+        del old_counts[value]
+    for value in explained_new - old_counts.keys():
+        del new_counts[value]
     # Said less often or more often is repetition; one less and another more is a replacement.
     replaced = bool(old_counts - new_counts) and bool(new_counts - old_counts)
     return not (replaced and old_counts.total() == new_counts.total())
@@ -82,13 +104,15 @@ def _cardinals(found: Iterable[Numeral]) -> Counter[Decimal]:
     return Counter(numeral.value for numeral in found if not numeral.ordinal and numeral.value != 1)
 
 
-def _missing(these: Sequence[Numeral], others: Sequence[Numeral], other_text: str) -> bool:
-    """Whether one text has a number that the other neither holds nor implies."""
+def _missing(text: str, other_text: str) -> set[Decimal]:
+    """Numbers of one prepared text that the other neither holds nor implies."""
+    these, others = scan_numerals(text), scan_numerals(other_text)
     here, there = {numeral.value for numeral in these}, {numeral.value for numeral in others}
     # "A third of them" may be read as an ordinal: 3 stands for 1/3 too.
     there |= {1 / numeral.value for numeral in others if numeral.ordinal and numeral.value}
     other_ordinals = {numeral.value for numeral in others if numeral.ordinal}
     cues = set(_WORD.findall(other_text))
+    missing = set()
     for value, ordinal in {(numeral.value, numeral.ordinal) for numeral in these}:
         if value == 1 or value in there or any(abs(value - each) < _SAME for each in there):
             continue
@@ -96,8 +120,50 @@ def _missing(these: Sequence[Numeral], others: Sequence[Numeral], other_text: st
             # "The third child" may become "the last"; it may not become "the fifth".
             continue
         if not _IMPLIED.get(value, frozenset()) & cues:
-            return True
-    return False
+            missing.add(value)
+    return missing
+
+
+def _converted(text: str, other_text: str) -> set[Decimal]:
+    """Numbers of a prepared text that belong to an amount which the other gives in another unit."""
+    there = {(quantity.kind, quantity.amount) for quantity in quantities(other_text)}
+    return {
+        value
+        for quantity in quantities(text)
+        if (quantity.kind, quantity.amount) in there
+        for value in quantity.said_with
+    }
+
+
+def _turned(values: set[Decimal], text: str, other_text: str, names: frozenset[str]) -> set[Decimal]:
+    """Those of the numbers whose reciprocal stands in the other text with a name on the other side.
+
+    "Ann has half as many as Bo" for "Bo has twice as many as Ann"; with the names where they were it is a change.
+    """
+    others = {numeral.value for numeral in scan_numerals(other_text)}
+    found = set()
+    for value in values:
+        reciprocals = {other for other in others if abs(value * other - 1) < _SAME}
+        there = _sides_of(reciprocals, other_text, names) if reciprocals else set()
+        if there and any(here.turned(each) for here in _sides_of({value}, text, names) for each in there):
+            found.add(value)
+    return found
+
+
+def _sides_of(values: set[Decimal], text: str, names: frozenset[str]) -> set[Sides]:
+    return {
+        sides(text, numeral.start, numeral.end, names) for numeral in scan_numerals(text) if numeral.value in values
+    }
+
+
+def _summed_up(text: str, after: re.Pattern[str]) -> set[Decimal]:
+    """Small numbers that count what a prepared text has named: "all three", "these 3 countries"."""
+
+    def follows(numeral: Numeral) -> bool:
+        return after.search(text, max(0, numeral.start - _DEFINITE_CHARACTERS), numeral.start) is not None
+
+    small = (numeral for numeral in scan_numerals(text) if 1 < numeral.value <= _COUNTED_AT_A_GLANCE)
+    return {numeral.value for numeral in small if follows(numeral)}
 
 
 CHECKS: Final[dict[str, Callable[[str, str], bool]]] = {

@@ -10,52 +10,33 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from proctor.text.normalise import normalise
+from proctor.text.number_words import (
+    ARTICLES,
+    CARDINALS,
+    DENOMINATORS,
+    DOWN_TO,
+    HALVES,
+    HUNDREDTHS,
+    MULTIPLES,
+    MULTIPLIERS,
+    ORDINALS,
+    PERCENT,
+    POINTS,
+    SCALES,
+)
 
 _CONTEXT = Context(prec=15)
-_UNITS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen"
-)
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-_CARDINALS = {word: value for value, word in enumerate(_UNITS.split())} | {
-    word: 10 * (tens + 2) for tens, word in enumerate(_TENS.split())
-}
-_SCALES = {"hundred": 100, "thousand": 1_000, "million": 10**6, "billion": 10**9, "trillion": 10**12}
-_FROM_THIRD = (
-    "third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth sixteenth "
-    "seventeenth eighteenth nineteenth twentieth"
-)
-_ORDINALS = {word: value + 3 for value, word in enumerate(_FROM_THIRD.split())} | {
-    "thirtieth": 30,
-    "fortieth": 40,
-    "fiftieth": 50,
-    "hundredth": 100,
-    "thousandth": 1000,
-}
-_DENOMINATORS = _ORDINALS | {"quarter": 4, "half": 2}
-_MULTIPLES = {
-    **dict.fromkeys(("twice", "double", "doubles", "doubled", "doubling"), 2),
-    **dict.fromkeys(("thrice", "triple", "triples", "tripled", "tripling", "treble"), 3),
-    **dict.fromkeys(("quadruple", "quadruples", "quadrupled", "quadrupling"), 4),
-    **dict.fromkeys(("quintuple", "quintuples", "quintupled"), 5),
-    **{f"{word}fold": value for word, value in _CARDINALS.items()},
-}
-_HALVES = {"half", "halved", "halving"}
-_ARTICLES = {"a", "an"}
-_PERCENT = {"%", "percent", "pct"}
-_HUNDREDTHS = _PERCENT | {"cent", "cents", "\u00a2"}
-_MULTIPLIERS = {"dozen": 12, "decades": 10}
 #: A fraction glued to the number before it by NFKC (2\u00bd becomes 21/2) has to be parted first.
 _VULGAR = re.compile(r"(?=[\u00bc-\u00be\u2150-\u215e])")
 _TOKEN = re.compile(
     r"(?P<number>(?<![^\W_])(?<![^\W\d_]-)-?(?:\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+))"
-    r"|(?P<suffix>(?<=\d)(?:st|nd|rd|th|k)\b)|(?P<word>[^\W\d_]+)|(?P<mark>[%/:\u00a2])|(?P<gap>[-\u2010-\u2015\s]+)|."
+    r"|(?P<suffix>(?<=\d)(?:st|nd|rd|th|k)\b)|(?P<word>[^\W\d_]+)|(?P<mark>[%/:\u00a2])|(?P<gap>\s+|[-\u2010-\u2015]+)|."
 )
 
 
 #: What any number must contain, so that the many texts without one are not read token by token.
 _ANY = re.compile(
-    r"\d|\b(?:" + "|".join([*_CARDINALS, *_ORDINALS, *_SCALES, *_MULTIPLES, *_HALVES, "dozen", "quarter"]) + r")"
+    r"\d|\b(?:" + "|".join([*CARDINALS, *ORDINALS, *SCALES, *MULTIPLES, *HALVES, "dozen", "quarter"]) + r")"
 )
 
 
@@ -145,15 +126,15 @@ class _Reader:
 
     def _multiple(self) -> Decimal | None:
         word = self._text()
-        if word in _MULTIPLES:
+        if word in MULTIPLES:
             self._at += 1
-            return Decimal(_MULTIPLES[word])
-        if word in _HALVES:
+            return Decimal(MULTIPLES[word])
+        if word in HALVES:
             self._at += 1
-            if self._text() in _ARTICLES and self._text(1) == "dozen":
+            if self._text() in ARTICLES and self._text(1) == "dozen":
                 self._at += 2
                 return Decimal(6)
-            unit = 1 if self._text() in _ARTICLES else 0
+            unit = 1 if self._text() in ARTICLES else 0
             if self._text(unit) in ("hour", "minute"):
                 self._at += unit + 1
                 return Decimal(30)
@@ -162,35 +143,56 @@ class _Reader:
 
     def _quantity(self) -> Decimal | None:
         """A number with what follows it: a fraction's denominator, a half, a dozen, a percent sign."""
-        article, in_dollars = self._text() in _ARTICLES, self._text(-1) == "$"
+        article, in_dollars = self._text() in ARTICLES, self._text(-1) == "$"
         value = self._digits() if self._kind() == "number" else self._cardinal()
         if value is None:
             if article and self._denominator_is_fraction(1):
                 self._at += 2
                 return _divide(Decimal(1), Decimal(_denominator(self._text(-1)) or 1))
             return self._ordinal()
-        if self._text() == "and" and self._text(1) in _ARTICLES and _denominator(self._text(2)):
+        if self._text() == "and" and self._text(1) in ARTICLES and _denominator(self._text(2)):
             value += _divide(Decimal(1), Decimal(_denominator(self._text(2)) or 1))
             self._at += 3
         elif self._text() == "and" and self._text(1) == "one" and self._text(2) == "half":
             value += Decimal("0.5")
             self._at += 3
-        elif (parts := _denominator(self._text())) and (value == 1 or self._text().endswith("s")):
-            # "Two thirds" is a fraction; in "96 fourth graders" the ordinal belongs to what follows.
+        elif (parts := _denominator(self._text())) and self._counts_parts(value, parts):
             value = _divide(value, Decimal(parts))
             self._at += 1
-        if self._text() in _MULTIPLIERS:
-            value *= _MULTIPLIERS[self._text()]
-            self._at += 1
+        if (ahead := self._multiplier_ahead(value)) is not None:
+            value *= MULTIPLIERS[self._text(ahead)]
+            self._at += ahead + 1
+        elif self._text() == "times" and self._text(1) in DOWN_TO and value > 1:
+            value = _divide(Decimal(1), value)
+            self._at += 2
         elif (every := self._out_of()) is not None:
             value = _divide(value, every)
-        while self._text() in _SCALES:
-            value *= _SCALES[self._text()]
+        while self._text() in SCALES:
+            value *= SCALES[self._text()]
             self._at += 1
-        if self._text() in _HUNDREDTHS and not (in_dollars and self._text() not in _PERCENT):
+        if self._text() in HUNDREDTHS and not (in_dollars and self._text() not in PERCENT):
             value = _divide(value, Decimal(100))
             self._at += 1
+        elif self._text() == "percentage" and self._text(1) in POINTS:
+            value = _divide(value, Decimal(100))
+            self._at += 2
         return value
+
+    def _counts_parts(self, value: Decimal, parts: int) -> bool:
+        """Whether the number before a denominator counts parts.
+
+        "Two thirds" is a fraction; in "96 fourth graders" the ordinal belongs to what follows, and 32 quarters are
+        coins.
+        """
+        return value == 1 or (self._text().endswith("s") and value < parts)
+
+    def _multiplier_ahead(self, value: Decimal) -> int | None:
+        """How far ahead a dozen multiplies the number: "4 dozen", "1/2 a dozen", "1/2 of a dozen"."""
+        ahead = 0
+        if value < 1:
+            ahead += self._text() == "of"
+            ahead += self._text(ahead) in ARTICLES
+        return ahead if self._text(ahead) in MULTIPLIERS else None
 
     def _out_of(self) -> Decimal | None:
         """The whole of "one out of every five" and "3 in every 4"; "3 out of 4" are two numbers."""
@@ -209,7 +211,7 @@ class _Reader:
         word = self._text(ahead)
         if word == "quarter":
             return True
-        return word in _ORDINALS and self._text(ahead + 1) in ("of", "as", "the", "that", "more", "less", "fewer")
+        return word in ORDINALS and self._text(ahead + 1) in ("of", "as", "the", "that", "more", "less", "fewer")
 
     def _digits(self) -> Decimal | None:
         value = Decimal(self._text().replace(",", ""))
@@ -245,10 +247,10 @@ class _Reader:
         start = self._at
         if self._text() == "dozen":
             return Decimal(1)
-        if self._text() in _ARTICLES and self._text(1) in _SCALES:
+        if self._text() in ARTICLES and self._text(1) in SCALES:
             self._at += 1
             total, current = 0, 1
-        elif self._text() in _CARDINALS:
+        elif self._text() in CARDINALS:
             total, current = 0, self._below_hundred()
         else:
             return None
@@ -257,28 +259,28 @@ class _Reader:
             if word == "hundred":
                 current *= 100
                 self._at += 1
-            elif word in _SCALES:
-                total, current = total + current * _SCALES[word], 0
+            elif word in SCALES:
+                total, current = total + current * SCALES[word], 0
                 self._at += 1
-            elif word == "and" and self._text(1) in _CARDINALS and self._text(-1) in _SCALES:
+            elif word == "and" and self._text(1) in CARDINALS and self._text(-1) in SCALES:
                 self._at += 1
                 current += self._below_hundred()
-            elif word in _CARDINALS and self._text(-1) in _SCALES:
+            elif word in CARDINALS and self._text(-1) in SCALES:
                 current += self._below_hundred()
             else:
                 break
         return Decimal(total + current) if self._at > start else None
 
     def _below_hundred(self) -> int:
-        value = _CARDINALS[self._text()]
+        value = CARDINALS[self._text()]
         self._at += 1
-        if value >= 20 and 0 < _CARDINALS.get(self._text(), 0) < 10:
-            value += _CARDINALS[self._text()]
+        if value >= 20 and 0 < CARDINALS.get(self._text(), 0) < 10:
+            value += CARDINALS[self._text()]
             self._at += 1
         return value
 
     def _ordinal(self) -> Decimal | None:
-        value = _ORDINALS.get(self._text())
+        value = ORDINALS.get(self._text())
         if value is None:
             return None
         self._at += 1
@@ -288,7 +290,7 @@ class _Reader:
 
 def _denominator(word: str) -> int | None:
     """What a fraction is divided by; plurals too. "Second" is a unit of time."""
-    return _DENOMINATORS.get(word) or _DENOMINATORS.get(word.removesuffix("s"))
+    return DENOMINATORS.get(word) or DENOMINATORS.get(word.removesuffix("s"))
 
 
 def _divide(top: Decimal, bottom: Decimal) -> Decimal:

@@ -8,15 +8,24 @@ from typing import Final
 
 from proctor.text.normalise import normalise
 from proctor.text.numerals import prepare, scan_numerals
+from proctor.text.opposites import turned_round
+from proctor.text.sides import Sides, shared_names, sides
 
 _NEGATION: Final = re.compile(r"\b(?:not|\w+n't|cannot|never|no|none|nobody|nothing|neither|nor|without)\b")
 #: Ways to deny without a negation. They excuse a negation that went or came; alone they prove nothing.
+#: What is denied here is a state of mind, and no fact that an answer stands on.
+_IDIOM: Final = re.compile(
+    r"\b(?:(?:can't|can not|cannot|couldn't|could not) (?:wait|decide|help|believe|choose)"
+    r"|(?:is|are|was|were|am|isn't|aren't|wasn't|weren't|'s|'re|'m)(?: not)? (?:sure|certain)"
+    r"|(?:do|does|did)(?:n't| not) (?:know|mind|care))\b"
+)
 _DENIAL: Final = re.compile(
     r"\b(?:un(?!it|til|der|cle|i)\w{3,}|in(?:complete|capable|operable|sufficient|active|edible|valid)\w*"
+    r"|non\w{3,}|fore?go(?:es|ne)?|less"
     r"|dis(?:like|agree|allow|continu|qualif)\w*|except\w*|exclud\w*|lack\w*|fail\w*|refus\w*|declin\w*|deni\w*|deny"
     r"|avoid\w*|absen\w*|miss(?:ed|es|ing)?|devoid|minus|skip\w*|prevent\w*|remaining|remains?|left|leftover|rest"
-    r"|only|just|out of|free|other than|apart from|aside from|besides|rather than|instead|different|beyond|exceed\w*"
-    r"|expired?|malfunction\w*|lose|lost|broken?|limit\w*|waste\w*|last)\b"
+    r"|only|just|zero|at most|maximum|up to|out of|free|other than|apart from|aside from|besides|rather than|instead"
+    r"|different|beyond|exceed\w*|expired?|malfunction\w*|lose|lost|broken?|limit\w*|waste\w*|last)\b"
 )
 _MORE: Final = "more greater larger bigger longer taller older faster quicker higher heavier additional"
 _LESS: Final = "less fewer smaller shorter younger slower lower lighter"
@@ -24,10 +33,12 @@ _UP: Final = frozenset(_MORE.split())
 _DOWN: Final = frozenset(_LESS.split())
 _LOWER_BOUND: Final = re.compile(
     r"\b(?:at least|at the least|at a minimum|minimum|no less than|no fewer than|not less than|not fewer than"
+    r"|(?:not|\w+n't|never|cannot)\b[^.;:?!]{0,30}\b(?:less|fewer) than"
     r"|or more|or higher|or greater|or above|or older|or over|least)\b"
 )
 _UPPER_BOUND: Final = re.compile(
     r"\b(?:at most|at the most|at a maximum|maximum|max|no more than|no greater than|not more than|not exceed\w*"
+    r"|(?:not|\w+n't|never|cannot)\b[^.;:?!]{0,30}\bmore than"
     r"|or less|or fewer|or lower|or below|or younger|or under|up to|limit\w*|most|capacity)\b"
 )
 _STRICT_LOWER: Final = re.compile(r"\b(?:at least|no less than|no fewer than|not less than) \S*\d")
@@ -39,16 +50,21 @@ _REACH: Final = 4
 
 def keeps_negation(original: str, rewording: str) -> bool:
     """False when one text denies something and the other has neither a negation nor another way to deny."""
-    old, new = normalise(original), normalise(rewording)
+    old, new = _IDIOM.sub(" ", normalise(original)), _IDIOM.sub(" ", normalise(rewording))
     if bool(_NEGATION.search(old)) == bool(_NEGATION.search(new)):
         return True
     return bool(_DENIAL.search(new if _NEGATION.search(old) else old))
 
 
 def keeps_comparison(original: str, rewording: str) -> bool:
-    """False when a bound on a number came or went, when a bound turned round, or when more became less."""
+    """False when a bound on a number came or went or turned round, when more became less, or largest smallest.
+
+    More may become less where the names change sides: "Ann has 5 more than Bo", "Bo has 5 fewer than Ann".
+    """
     old, new = prepare(original), prepare(rewording)
-    return not (_bounds_differ(old, new) or _bounds_differ(new, old) or _direction_turned(old, new))
+    if _bounds_differ(old, new) or _bounds_differ(new, old) or turned_round(original, rewording):
+        return False
+    return not _direction_turned(old, new) or _said_the_other_way_round(old, new, shared_names(original, rewording))
 
 
 def _bounds_differ(these: str, others: str) -> bool:
@@ -62,6 +78,23 @@ def _direction_turned(old: str, new: str) -> bool:
         return True
     old_by_number, new_by_number = _directions_of_numbers(old), _directions_of_numbers(new)
     return any(not old_by_number[value] & new_by_number[value] for value in old_by_number.keys() & new_by_number.keys())
+
+
+def _said_the_other_way_round(old: str, new: str, names: frozenset[str]) -> bool:
+    """Whether every "more" that became "less", or the reverse, has a name on its other side."""
+    for words, opposite in ((_UP, _DOWN), (_DOWN, _UP)):
+        there = _sides_of(new, opposite, names)
+        if there and not all(any(here.turned(each) for each in there) for here in _sides_of(old, words, names)):
+            return False
+    return True
+
+
+def _sides_of(prepared: str, words: frozenset[str], names: frozenset[str]) -> set[Sides]:
+    return {
+        sides(prepared, match.start(), match.end(), names)
+        for match in _WORD.finditer(prepared)
+        if match.group() in words
+    }
 
 
 def _directions(text: str) -> set[str]:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from itertools import pairwise
+from typing import Final
 
 from proctor.text.normalise import words
+
+#: Long enough that sharing one by chance is rare in a benchmark, short enough that a question has many.
+NGRAM_WORDS: Final = 5
 
 
 def jaccard(left: frozenset[Hashable], right: frozenset[Hashable]) -> float:
@@ -31,6 +35,23 @@ def token_overlap(
     if not choices:
         return overlap
     return (overlap + jaccard(bigrams(tuple(choices)), bigrams(tuple(reworded_choices)))) / 2
+
+
+def containment(text: str, rewording: str) -> float:
+    """Share of a text's word 5-grams that the rewording holds word for word, 0 to 1.
+
+    Unlike `token_overlap` it is not lowered by what the rewording adds, so a text that stands whole inside a longer
+    one is contained. Of a text of fewer than five words the whole is one n-gram; a text without words is contained.
+    """
+    ours, theirs = words(text), words(rewording)
+    n = min(NGRAM_WORDS, len(ours))
+    kept = _ngrams(theirs, n)
+    grams = [ours[start : start + n] for start in range(len(ours) - n + 1)] if n else []
+    return sum(gram in kept for gram in grams) / len(grams) if grams else 1.0
+
+
+def _ngrams(tokens: Sequence[str], n: int) -> frozenset[tuple[str, ...]]:
+    return frozenset(tuple(tokens[start : start + n]) for start in range(len(tokens) - n + 1))
 
 
 def word_edit_distance(left: str, right: str) -> float:

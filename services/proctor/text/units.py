@@ -20,7 +20,7 @@ _KINDS: Final = {
     "|pound pounds lb lbs \u00a3 gbp|ton tons tonne tonnes",
     "volume": "milliliter milliliters millilitre millilitres ml|liter liters litre litres|gallon gallons gal"
     "|quart quarts|pint pints|cup cups|tablespoon tablespoons tbsp|teaspoon teaspoons tsp",
-    "temperature": "celsius centigrade|fahrenheit|kelvin",
+    "temperature": "celsius centigrade \u00b0c|fahrenheit \u00b0f|kelvin",
     "currency": "dollar dollars usd buck bucks $ cent cents|euro euros eur \u20ac|yen jpy \u00a5"
     "|rupee rupees inr \u20b9|yuan rmb cny|franc francs chf|peso pesos|ruble rubles|krw",
     "data": "byte bytes|bit bits|kilobyte kilobytes kb|megabyte megabytes mb|gigabyte gigabytes gb"
@@ -41,17 +41,29 @@ _UNITS: Final[dict[str, Unit]] = {
     for spellings in units.split("|")
     for spelling in spellings.split()
 }
-_AFTER_NUMBER: Final = re.compile(r"[\s-]{0,2}([a-z]+|[$\u20ac\u00a3\u00a5\u20b9])")
+_AFTER_NUMBER: Final = re.compile(r"[\s-]{0,2}(?:degrees? )?(\u00b0[cf]\b|[a-z]+|[$\u20ac\u00a3\u00a5\u20b9])")
+_RATE: Final = re.compile(
+    r"(?:\b(?:per|each|every) |/)([a-z]+)|\b(hourly|daily|weekly|monthly|yearly|annual|annually)\b"
+)
+#: An article may say a rate ("an hour") and may not ("in an hour"), so it proves none and excuses one.
+_MAYBE_RATE: Final = re.compile(r"\ban? ([a-z]+)")
 _ASKED: Final = re.compile(r"\b(?:how many|number of|in|amount of) (?:total |more |whole )?([a-z]+)")
 
 
+def unit_of(word: str) -> Unit | None:
+    """The unit that a case-folded word or sign spells; None where it spells none."""
+    return _UNITS.get(word)
+
+
 def keeps_units(original: str, rewording: str) -> bool:
-    """False when a number that both texts hold stands with other units, or when another unit is asked for."""
+    """False when a number that both texts hold stands with other units, or another unit is asked for or counted by."""
     old, new = prepare(original), prepare(rewording)
     old_units, new_units = _units_of_numbers(old), _units_of_numbers(new)
     for value in old_units.keys() & new_units.keys():
         if not old_units[value] & new_units[value]:
             return False
+    if _rates_differ(old, new) or _rates_differ(new, old):
+        return False
     asked_old, asked_new = _asked(old), _asked(new)
     kinds = {unit.kind for unit in asked_old} & {unit.kind for unit in asked_new}
     return all(any(unit.kind == kind for unit in asked_old & asked_new) for kind in kinds)
@@ -67,6 +79,18 @@ def _units_of_numbers(prepared: str) -> dict[Decimal, set[Unit]]:
         if units:
             found.setdefault(numeral.value, set()).update(units)
     return found
+
+
+def _rates_differ(these: str, others: str) -> bool:
+    """Whether one text counts per hour and the other per day, and neither names the other's unit as one."""
+    here, there = _units_of(_RATE, these), _units_of(_RATE, others)
+    kinds = {unit.kind for unit in here} & {unit.kind for unit in there}
+    return bool(kinds) and not here & (there | _units_of(_MAYBE_RATE, others))
+
+
+def _units_of(pattern: re.Pattern[str], prepared: str) -> set[Unit]:
+    words = (word for match in pattern.finditer(prepared) for word in match.groups() if word is not None)
+    return {_UNITS[word] for word in words if word in _UNITS}
 
 
 def _asked(prepared: str) -> set[Unit]:
