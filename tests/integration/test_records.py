@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +21,10 @@ def records(tmp_path: Path) -> Iterator[Records]:
     store = Records(f"sqlite:///{tmp_path / 'records.sqlite'}")
     yield store
     store.close()
+
+
+def _rows(records: Records, keys: list[str]) -> dict[str, Any]:
+    return {key: json.loads(row) for key, row in records.library_get(keys).items()}
 
 
 def test_audits_of_a_subject_are_numbered(records: Records) -> None:
@@ -54,13 +62,56 @@ def test_a_registration_is_written_once(records: Records) -> None:
 def test_the_first_row_of_a_library_key_stays(records: Records) -> None:
     assert records.library_put({"k": {"v": 1}, "l": {"v": 2}}) == 2
     assert records.library_put({"k": {"v": 9}, "m": {"v": 3}}) == 1
-    assert records.library_get(["k", "m", "nothing"]) == {"k": {"v": 1}, "m": {"v": 3}}
+    assert _rows(records, ["k", "m", "nothing"]) == {"k": {"v": 1}, "m": {"v": 3}}
 
 
 def test_a_library_read_of_many_keys_finds_them_all(records: Records) -> None:
     rows = {f"key-{i}": {"i": i} for i in range(2500)}
     records.library_put(rows)
-    assert records.library_get(list(rows)) == rows
+    assert _rows(records, list(rows)) == rows
+
+
+def _origin(source: str) -> dict[str, str]:
+    return {"source": source, "proctor": "1", "gate": "2", "file": ""}
+
+
+def test_a_library_row_keeps_the_origin_of_its_first_writer(records: Records) -> None:
+    records.library_put({"k": {"v": 1}}, _origin("build"))
+    records.library_put({"k": {"v": 2}, "l": {"v": 3}}, _origin("import"))
+    records.library_put({"old": {"v": 4}})
+    found = records.library_origins(["k", "l", "old"])
+    assert {key: origin["source"] for key, origin in found.items()} == {"k": "build", "l": "import"}
+    assert all(origin["created_at"] for origin in found.values())
+
+
+def test_a_library_row_that_was_deleted_by_hand_is_written_again(records: Records, tmp_path: Path) -> None:
+    records.library_put({"k": {"v": 1}}, _origin("build"))
+    with closing(sqlite3.connect(tmp_path / "records.sqlite")) as connection:
+        connection.execute("DELETE FROM variant_library")
+        connection.commit()
+    assert records.library_put({"k": {"v": 2}}, _origin("import")) == 1
+    assert _rows(records, ["k"]) == {"k": {"v": 2}}
+    assert records.library_origins(["k"])["k"]["source"] == "import"
+
+
+def test_a_store_of_before_origins_were_kept_is_opened_and_read(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "records.sqlite")) as connection:
+        connection.execute("CREATE TABLE variant_library (key VARCHAR(80) PRIMARY KEY, row TEXT NOT NULL)")
+        connection.execute("INSERT INTO variant_library VALUES ('k', '{\"v\": 1}')")
+        connection.commit()
+    with closing(Records(f"sqlite:///{tmp_path / 'records.sqlite'}")) as records:
+        assert _rows(records, ["k"]) == {"k": {"v": 1}}
+        assert records.library_origins(["k"]) == {}
+        assert records.library_put({"k": {"v": 2}, "l": {"v": 3}}, _origin("build")) == 1
+
+
+def test_a_fidelity_is_written_once_and_found_by_strategy_and_benchmark(records: Records) -> None:
+    assert records.fidelity_put("k", "wordings", "b", {"cost": 1})
+    assert not records.fidelity_put("k", "wordings", "b", {"cost": 2})
+    assert records.fidelity_put("j", "wordings", "b", {"cost": 3})
+    assert records.fidelity_put("i", "wordings", "c", {"cost": 4})
+    found = records.fidelity_rows("wordings", "b")
+    assert [(key, json.loads(row)) for key, row in found.items()] == [("j", {"cost": 3}), ("k", {"cost": 1})]
 
 
 def test_writers_at_the_same_time_leave_one_row_a_key(tmp_path: Path) -> None:

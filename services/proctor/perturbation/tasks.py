@@ -5,19 +5,17 @@ from __future__ import annotations
 import logging
 from functools import cache
 
-from proctor.domain.errors import BadInputError, ProctorError
+from proctor.domain.errors import ProctorError
+from proctor.domain.gate_calibration import GateCalibration
 from proctor.domain.manifest import ItemSet
 from proctor.domain.messages import BuildVariants, VariantsBuilt
 from proctor.domain.suite import PerturbationSection
-from proctor.formats.rewordings import match_rewordings, parse_rewordings
+from proctor.perturbation.calibration import with_window
 from proctor.perturbation.encoder import SentenceEncoder, resolve_encoder
 from proctor.perturbation.engine import build
 from proctor.perturbation.library import VariantLibrary
-from proctor.perturbation.strategies.base import Strategy
-from proctor.perturbation.strategies.compose import make_chain
-from proctor.perturbation.strategies.imported import Imported
-from proctor.perturbation.strategies.option_shuffle import OptionShuffle
-from proctor.perturbation.strategies.wordings import Wordings, load_wordings
+from proctor.perturbation.recipe import Recipe
+from proctor.perturbation.suite_rewordings import matched_rewordings
 from proctor.runtime.artifacts import ArtifactStore, get_model, put_model
 from proctor.runtime.records import Records
 from proctor.runtime.settings import Settings
@@ -50,40 +48,25 @@ def variants_for(
         ProctorError: when the variants cannot be made, with the mend.
     """
     items = get_model(artifacts, message.items, ItemSet).items
-    section = get_model(artifacts, message.settings, PerturbationSection)
-
-    def imported() -> Strategy:
-        if message.rewordings is None:
-            raise BadInputError("perturbation_strategy 'imported' needs rewordings_path, a JSONL file of rewordings")
-        name = section.rewordings_path or "rewordings"
-        rows = parse_rewordings(artifacts.get(message.rewordings), name)
-        matched = match_rewordings(rows, items, message.benchmark)
-        if not matched.by_item:
-            first = matched.unmatched[0]
-            raise BadInputError(
-                f"none of the {len(rows)} rewordings in {name} belongs to one of the {len(items)} items "
-                f"(line {first.line}: {first.reason}): match rows by item_id, by index or by the original's text"
-            )
-        if matched.unmatched:
-            # Expected where a sample of the benchmark is asked; a person looking for a missing row finds it here.
-            log.info(
-                "audit %s: %d of %d rewordings belong to no item of the sample, the first in line %d (%s)",
-                message.audit_id,
-                len(matched.unmatched),
-                len(rows),
-                matched.unmatched[0].line,
-                matched.unmatched[0].reason,
-            )
-        return Imported(matched)
-
-    chain = make_chain(
-        section.perturbation_strategy,
-        {
-            "imported": imported,
-            "option_shuffle": OptionShuffle,
-            "wordings": lambda: Wordings(load_wordings(settings.bundle, message.benchmark)),
-        },
+    section = with_window(
+        get_model(artifacts, message.settings, PerturbationSection),
+        None if message.calibration is None else get_model(artifacts, message.calibration, GateCalibration),
+        benchmark=message.benchmark,
+        encoder=encoder,
     )
+
+    rewordings = None if message.rewordings is None else artifacts.get(message.rewordings)
+    matched = matched_rewordings(section, items, message.benchmark, rewordings)
+    if matched.unmatched:
+        # Expected where a sample of the benchmark is asked; a person looking for a missing row finds it here.
+        log.info(
+            "audit %s: %d rewordings belong to no item of the sample, the first in line %d (%s)",
+            message.audit_id,
+            len(matched.unmatched),
+            matched.unmatched[0].line,
+            matched.unmatched[0].reason,
+        )
+    chain = Recipe(section, benchmark=message.benchmark, bundle=settings.bundle).chain(matched.by_item)
     variants = build(items, section, chain=chain, encoder=encoder, library=VariantLibrary(records))
     return put_model(artifacts, variants)
 

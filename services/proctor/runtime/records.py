@@ -6,7 +6,7 @@ Decisions and library rows are written once and never changed; an audit's row ca
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -16,41 +16,16 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from proctor.domain.errors import StoreError
+from proctor.runtime.record_tables import (
+    AUDITS,
+    DECISIONS,
+    FIDELITIES,
+    LIBRARY,
+    LIBRARY_ORIGINS,
+    METADATA,
+    REGISTRATIONS,
+)
 
-_METADATA = sa.MetaData()
-
-_AUDITS = sa.Table(
-    "audits",
-    _METADATA,
-    sa.Column("audit_id", sa.String(64), primary_key=True),
-    sa.Column("subject", sa.String(64), nullable=False, index=True),
-    sa.Column("ordinal", sa.Integer, nullable=False),
-    sa.Column("suite", sa.Text, nullable=False),
-    sa.Column("inputs", sa.Text, nullable=False),
-    sa.Column("state", sa.String(16), nullable=False),
-    sa.Column("detail", sa.Text, nullable=False, default=""),
-    sa.Column("created_at", sa.String(32), nullable=False),
-    sa.UniqueConstraint("subject", "ordinal"),
-)
-_LIBRARY = sa.Table(
-    "variant_library",
-    _METADATA,
-    sa.Column("key", sa.String(80), primary_key=True),
-    sa.Column("row", sa.Text, nullable=False),
-)
-_DECISIONS = sa.Table(
-    "decisions",
-    _METADATA,
-    sa.Column("audit_id", sa.String(64), primary_key=True),
-    sa.Column("event", sa.Text, nullable=False),
-    sa.Column("decided_at", sa.String(32), nullable=False),
-)
-_REGISTRATIONS = sa.Table(
-    "registrations",
-    _METADATA,
-    sa.Column("audit_id", sa.String(64), primary_key=True),
-    sa.Column("registry_version", sa.String(200), nullable=False),
-)
 #: SQLite's default limit of bound variables was 999 for many years; stay under it.
 _CHUNK = 900
 #: A writer may wait this long for another process' transaction.
@@ -111,10 +86,10 @@ class Records:
 
     def _create_tables(self) -> None:
         try:
-            _METADATA.create_all(self._engine)
+            METADATA.create_all(self._engine)
         except sa.exc.OperationalError:
             # Several workers start at once; the one that lost the race to create a table finds it there.
-            _METADATA.create_all(self._engine)
+            METADATA.create_all(self._engine)
 
     def close(self) -> None:
         """Give back the connections."""
@@ -123,11 +98,11 @@ class Records:
     def create_audit(self, subject: str, suite: str, inputs: Mapping[str, Any]) -> AuditRecord:
         """Add the next audit of a subject (the key of registry, model, version and suite)."""
         with self._engine.begin() as connection:
-            last = connection.scalar(sa.select(sa.func.max(_AUDITS.c.ordinal)).where(_AUDITS.c.subject == subject))
+            last = connection.scalar(sa.select(sa.func.max(AUDITS.c.ordinal)).where(AUDITS.c.subject == subject))
             ordinal = (last or 0) + 1
             audit_id = f"{subject}-{ordinal}"
             connection.execute(
-                _AUDITS.insert().values(
+                AUDITS.insert().values(
                     audit_id=audit_id,
                     subject=subject,
                     ordinal=ordinal,
@@ -142,7 +117,7 @@ class Records:
 
     def latest_audit(self, subject: str) -> AuditRecord | None:
         """The newest audit of a subject."""
-        statement = sa.select(_AUDITS).where(_AUDITS.c.subject == subject).order_by(_AUDITS.c.ordinal.desc()).limit(1)
+        statement = sa.select(AUDITS).where(AUDITS.c.subject == subject).order_by(AUDITS.c.ordinal.desc()).limit(1)
         with self._engine.connect() as connection:
             row = connection.execute(statement).mappings().first()
         return _record(row) if row is not None else None
@@ -154,7 +129,7 @@ class Records:
             StoreError: when there is none of that id.
         """
         with self._engine.connect() as connection:
-            row = connection.execute(sa.select(_AUDITS).where(_AUDITS.c.audit_id == audit_id)).mappings().first()
+            row = connection.execute(sa.select(AUDITS).where(AUDITS.c.audit_id == audit_id)).mappings().first()
         if row is None:
             raise StoreError(f"there is no audit {audit_id!r} in the record store")
         return _record(row)
@@ -162,7 +137,7 @@ class Records:
     def running_audits(self) -> list[AuditRecord]:
         """Audits that have not ended."""
         ended = [state.value for state in AuditState if state.ended]
-        statement = sa.select(_AUDITS).where(_AUDITS.c.state.not_in(ended)).order_by(_AUDITS.c.audit_id)
+        statement = sa.select(AUDITS).where(AUDITS.c.state.not_in(ended)).order_by(AUDITS.c.audit_id)
         with self._engine.connect() as connection:
             return [_record(row) for row in connection.execute(statement).mappings()]
 
@@ -180,66 +155,111 @@ class Records:
         if inputs is not None:
             values["inputs"] = json.dumps(dict(inputs), sort_keys=True)
         statement = (
-            _AUDITS.update().where(_AUDITS.c.audit_id == audit_id, _AUDITS.c.state.in_(list(expected))).values(**values)
+            AUDITS.update().where(AUDITS.c.audit_id == audit_id, AUDITS.c.state.in_(list(expected))).values(**values)
         )
         with self._engine.begin() as connection:
             return connection.execute(statement).rowcount == 1
 
-    def library_get(self, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Rows of the variant library by key; keys without a row are left out."""
-        found: dict[str, dict[str, Any]] = {}
+    def library_get(self, keys: Sequence[str]) -> dict[str, str]:
+        """Rows of the variant library by key, as the JSON they were written in; keys without a row are left out."""
+        found: dict[str, str] = {}
         with self._engine.connect() as connection:
-            for start in range(0, len(keys), _CHUNK):
-                chunk = list(keys[start : start + _CHUNK])
-                for key, row in connection.execute(
-                    sa.select(_LIBRARY.c.key, _LIBRARY.c.row).where(_LIBRARY.c.key.in_(chunk))
-                ):
-                    found[key] = json.loads(row)
+            for chunk in _chunks(keys):
+                statement = sa.select(LIBRARY.c.key, LIBRARY.c.row).where(LIBRARY.c.key.in_(chunk))
+                for key, row in connection.execute(statement):
+                    found[key] = row
         return found
 
-    def library_put(self, rows: Mapping[str, Mapping[str, Any]]) -> int:
-        """Append rows to the variant library; a key that is there already stays as it is. Returns how many were new."""
+    def library_put(self, rows: Mapping[str, Mapping[str, Any]], origin: Mapping[str, str] | None = None) -> int:
+        """Append rows to the variant library; a key that is there already stays as it is. Returns how many were new.
+
+        Args:
+            rows: rows by key.
+            origin: what made them: `source`, `proctor`, `gate` and `file`, kept beside each row that is new.
+        """
         there = self.library_get(list(rows))
         new = {key: row for key, row in rows.items() if key not in there}
         if not new:
             return 0
         try:
-            with self._engine.begin() as connection:
-                connection.execute(_LIBRARY.insert(), _library_rows(new))
+            self._library_append(new, origin)
             return len(new)
         except IntegrityError:
             # Another worker wrote one of the keys meanwhile: fall back to one by one, first write wins.
-            return sum(self._library_put_one(key, row) for key, row in new.items())
+            return sum(self._library_put_one(key, row, origin) for key, row in new.items())
 
-    def _library_put_one(self, key: str, row: Mapping[str, Any]) -> bool:
+    def library_origins(self, keys: Sequence[str]) -> dict[str, dict[str, str]]:
+        """What made the rows of these keys, and when (`created_at`); rows of before this was kept are left out."""
+        found: dict[str, dict[str, str]] = {}
+        with self._engine.connect() as connection:
+            for chunk in _chunks(keys):
+                statement = sa.select(LIBRARY_ORIGINS).where(LIBRARY_ORIGINS.c.key.in_(chunk))
+                for row in connection.execute(statement).mappings():
+                    found[row["key"]] = {name: value for name, value in row.items() if name != "key"}
+        return found
+
+    def _library_append(self, rows: Mapping[str, Mapping[str, Any]], origin: Mapping[str, str] | None) -> None:
+        with self._engine.begin() as connection:
+            connection.execute(
+                LIBRARY.insert(),
+                [{"key": key, "row": json.dumps(dict(row), sort_keys=True)} for key, row in rows.items()],
+            )
+            # A damaged row may have been deleted by hand, and its origin have stayed.
+            for chunk in _chunks(list(rows)):
+                connection.execute(LIBRARY_ORIGINS.delete().where(LIBRARY_ORIGINS.c.key.in_(chunk)))
+            if origin is not None:
+                written = {**origin, "created_at": _now()}
+                connection.execute(LIBRARY_ORIGINS.insert(), [{"key": key, **written} for key in rows])
+
+    def _library_put_one(self, key: str, row: Mapping[str, Any], origin: Mapping[str, str] | None) -> bool:
         try:
-            with self._engine.begin() as connection:
-                connection.execute(_LIBRARY.insert(), _library_rows({key: row}))
+            self._library_append({key: row}, origin)
             return True
         except IntegrityError:
             return False
 
+    def fidelity_put(self, key: str, strategy: str, benchmark: str, row: Mapping[str, Any]) -> bool:
+        """Record what rewording by a strategy cost a clean model; False when the key has a row, which then stays."""
+        return self._insert_once(
+            FIDELITIES,
+            key=key,
+            strategy=strategy,
+            benchmark=benchmark,
+            row=json.dumps(dict(row), sort_keys=True),
+            created_at=_now(),
+        )
+
+    def fidelity_rows(self, strategy: str, benchmark: str) -> dict[str, str]:
+        """Rows of a strategy on a benchmark by key, as JSON, in the order of their keys."""
+        statement = (
+            sa.select(FIDELITIES.c.key, FIDELITIES.c.row)
+            .where(FIDELITIES.c.strategy == strategy, FIDELITIES.c.benchmark == benchmark)
+            .order_by(FIDELITIES.c.key)
+        )
+        with self._engine.connect() as connection:
+            return {found.key: found.row for found in connection.execute(statement)}
+
     def decide(self, audit_id: str, event: Mapping[str, Any]) -> bool:
         """Record the decision of an audit; False when it has one already, which then stays."""
         return self._insert_once(
-            _DECISIONS, audit_id=audit_id, event=json.dumps(dict(event), sort_keys=True), decided_at=_now()
+            DECISIONS, audit_id=audit_id, event=json.dumps(dict(event), sort_keys=True), decided_at=_now()
         )
 
     def decision(self, audit_id: str) -> dict[str, Any] | None:
         """The decision event of an audit, as plain data."""
         with self._engine.connect() as connection:
-            event = connection.scalar(sa.select(_DECISIONS.c.event).where(_DECISIONS.c.audit_id == audit_id))
+            event = connection.scalar(sa.select(DECISIONS.c.event).where(DECISIONS.c.audit_id == audit_id))
         return json.loads(event) if event is not None else None
 
     def register(self, audit_id: str, registry_version: str) -> bool:
         """Record under which registry version a decision stands; first write wins."""
-        return self._insert_once(_REGISTRATIONS, audit_id=audit_id, registry_version=registry_version)
+        return self._insert_once(REGISTRATIONS, audit_id=audit_id, registry_version=registry_version)
 
     def registration(self, audit_id: str) -> str | None:
         """The registry version that holds an audit's decision."""
         with self._engine.connect() as connection:
             version: str | None = connection.scalar(
-                sa.select(_REGISTRATIONS.c.registry_version).where(_REGISTRATIONS.c.audit_id == audit_id)
+                sa.select(REGISTRATIONS.c.registry_version).where(REGISTRATIONS.c.audit_id == audit_id)
             )
         return version
 
@@ -252,8 +272,9 @@ class Records:
             return False
 
 
-def _library_rows(rows: Mapping[str, Mapping[str, Any]]) -> list[dict[str, str]]:
-    return [{"key": key, "row": json.dumps(dict(row), sort_keys=True)} for key, row in rows.items()]
+def _chunks(keys: Sequence[str]) -> Iterator[list[str]]:
+    for start in range(0, len(keys), _CHUNK):
+        yield list(keys[start : start + _CHUNK])
 
 
 def _record(row: sa.RowMapping) -> AuditRecord:

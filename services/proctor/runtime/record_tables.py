@@ -1,0 +1,60 @@
+"""Tables of the record store."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+METADATA = sa.MetaData()
+
+AUDITS = sa.Table(
+    "audits",
+    METADATA,
+    sa.Column("audit_id", sa.String(64), primary_key=True),
+    sa.Column("subject", sa.String(64), nullable=False, index=True),
+    sa.Column("ordinal", sa.Integer, nullable=False),
+    sa.Column("suite", sa.Text, nullable=False),
+    sa.Column("inputs", sa.Text, nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("detail", sa.Text, nullable=False, default=""),
+    sa.Column("created_at", sa.String(32), nullable=False),
+    sa.UniqueConstraint("subject", "ordinal"),
+)
+LIBRARY = sa.Table(
+    "variant_library",
+    METADATA,
+    sa.Column("key", sa.String(80), primary_key=True),
+    sa.Column("row", sa.Text, nullable=False),
+)
+#: What made a row of the library. A table of its own, because rows were written before it was.
+LIBRARY_ORIGINS = sa.Table(
+    "variant_library_origins",
+    METADATA,
+    sa.Column("key", sa.String(80), primary_key=True),
+    sa.Column("source", sa.String(16), nullable=False),
+    sa.Column("proctor", sa.String(64), nullable=False),
+    sa.Column("gate", sa.String(64), nullable=False),
+    sa.Column("file", sa.String(80), nullable=False),
+    sa.Column("created_at", sa.String(32), nullable=False),
+)
+FIDELITIES = sa.Table(
+    "strategy_fidelities",
+    METADATA,
+    sa.Column("key", sa.String(80), primary_key=True),
+    sa.Column("strategy", sa.String(200), nullable=False, index=True),
+    sa.Column("benchmark", sa.String(128), nullable=False, index=True),
+    sa.Column("row", sa.Text, nullable=False),
+    sa.Column("created_at", sa.String(32), nullable=False),
+)
+DECISIONS = sa.Table(
+    "decisions",
+    METADATA,
+    sa.Column("audit_id", sa.String(64), primary_key=True),
+    sa.Column("event", sa.Text, nullable=False),
+    sa.Column("decided_at", sa.String(32), nullable=False),
+)
+REGISTRATIONS = sa.Table(
+    "registrations",
+    METADATA,
+    sa.Column("audit_id", sa.String(64), primary_key=True),
+    sa.Column("registry_version", sa.String(200), nullable=False),
+)
