@@ -14,11 +14,11 @@ from grpc_tools import protoc
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PROTOS = REPOSITORY / "protos"
-STUBS = REPOSITORY / "services" / "proctor" / "perturbation" / "rpc"
+STUBS = REPOSITORY / "services" / "proctor" / "perturbation" / "serving" / "rpc"
 SERVICES = ("perturbation",)
 #: The compiler takes the file's folder for the Python package, which would lie beside the rooms of Proctor.
 _IMPORT = "from proctor.v1 import "
-_PLACED = "from proctor.perturbation.rpc import "
+_PLACED = "from proctor.perturbation.serving.rpc import "
 
 
 def generate(folder: Path) -> list[Path]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from proctor.cli import planning
+from proctor.cli.audits import planning
 from proctor.cli.main import main
 from proctor.domain.item import Item, Measurements, Variant
 from proctor.evidence.planning.families import FAMILIES

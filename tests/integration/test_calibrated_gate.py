@@ -14,8 +14,8 @@ from typing import NamedTuple
 import pytest
 from scripts.draw_labelled_pairs import LABELS, Pair, read_pairs
 
-from proctor.cli.calibrate_variants import calibrate as calibrate_command
 from proctor.cli.main import main
+from proctor.cli.variants.calibrate import calibrate as calibrate_command
 from proctor.domain.errors import BadInputError, EncoderError
 from proctor.domain.gate_calibration import GateCalibration
 from proctor.domain.item import Item
@@ -23,13 +23,19 @@ from proctor.domain.manifest import ItemSet, VariantSet
 from proctor.domain.messages import BuildVariants
 from proctor.domain.suite import PerturbationSection
 from proctor.formats.gate_calibration import gate_calibration_bytes, parse_gate_calibration
-from proctor.perturbation.calibration import LabelledPair, calibrate, nearest_different, neighbours_needed, with_window
+from proctor.perturbation.admission.calibration import (
+    LabelledPair,
+    calibrate,
+    nearest_different,
+    neighbours_needed,
+    with_window,
+)
+from proctor.perturbation.admission.measure import ItemPair, measure
+from proctor.perturbation.admission.window import Goals
 from proctor.perturbation.candidate import Candidate
 from proctor.perturbation.encoder import resolve_encoder
-from proctor.perturbation.measure import ItemPair, measure
 from proctor.perturbation.remembering import RememberingEncoder
 from proctor.perturbation.tasks import variants_for
-from proctor.perturbation.window import Goals
 from proctor.runtime.artifacts import LocalArtifacts, get_model, put_model
 from proctor.runtime.records import Records
 from proctor.runtime.settings import Settings

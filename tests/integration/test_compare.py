@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from proctor.cli.comparing import as_json, compare_logs
+from proctor.cli.logs.comparing import as_json, compare_logs
 from proctor.domain.errors import BadInputError
 from tests.support import shared_data
 
@@ -136,7 +136,7 @@ def test_a_run_cut_at_a_token_limit_is_told_by_its_token_counts(tmp_path: Path) 
 
 def test_a_comparison_loads_neither_pyarrow_nor_inspect_nor_scipy_stats() -> None:
     program = (
-        "import sys; from proctor.cli.comparing import compare_logs; compare_logs(*sys.argv[1:]); "
+        "import sys; from proctor.cli.logs.comparing import compare_logs; compare_logs(*sys.argv[1:]); "
         "sys.exit(' '.join({'pyarrow', 'inspect_ai', 'scipy.stats', 'torch'} & set(sys.modules)) or 0)"
     )
     run = subprocess.run([sys.executable, "-c", program, *map(str, case_study())], capture_output=True, text=True)

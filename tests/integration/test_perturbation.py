@@ -22,7 +22,7 @@ from proctor.formats.items import load_items
 from proctor.formats.rewordings import match_rewordings, parse_rewordings
 from proctor.perturbation.encoder import SentenceEncoder, Vectors, distances, resolve_encoder
 from proctor.perturbation.engine import build
-from proctor.perturbation.library import VariantLibrary
+from proctor.perturbation.library.store import VariantLibrary
 from proctor.perturbation.strategies.compose import Chain
 from proctor.perturbation.strategies.imported import Imported
 from proctor.perturbation.strategies.option_shuffle import OptionShuffle

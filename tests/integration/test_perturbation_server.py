@@ -32,10 +32,10 @@ from proctor.domain.item import Item
 from proctor.domain.suite import PerturbationSection
 from proctor.perturbation.encoder import SentenceEncoder, resolve_encoder
 from proctor.perturbation.engine import build
-from proctor.perturbation.library import VariantLibrary
+from proctor.perturbation.library.store import VariantLibrary
 from proctor.perturbation.recipe import Recipe
-from proctor.perturbation.rpc import perturbation_pb2 as pb
-from proctor.perturbation.rpc import perturbation_pb2_grpc
+from proctor.perturbation.serving.rpc import perturbation_pb2 as pb
+from proctor.perturbation.serving.rpc import perturbation_pb2_grpc
 from proctor.runtime.records import Records
 from tests.support import missing, wait_until
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from proctor.cli.comparing import compare_logs
+from proctor.cli.logs.comparing import compare_logs
 from proctor.cli.main import main
 from tests.support import shared_data
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from proctor.cli.truncating import as_json, audit_truncation
+from proctor.cli.logs.truncating import as_json, audit_truncation
 from tests.support import shared_data
 
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from proctor.cli import variants_building
 from proctor.cli.main import main
+from proctor.cli.variants import building as variants_building
 from proctor.domain.canonical import bytes_digest
 from proctor.domain.errors import EncoderError
 from proctor.perturbation.encoder import SentenceEncoder, resolve_encoder
-from proctor.perturbation.fidelity import CleanModel, measure_fidelity, record_fidelity
+from proctor.perturbation.library.fidelity import CleanModel, measure_fidelity, record_fidelity
 from proctor.runtime.records import Records
 from tests.support import REPOSITORY, missing
 from tests.unit.samples import paired

@@ -10,8 +10,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from proctor.domain.item import Item
+from proctor.perturbation.admission.renaming import undone
 from proctor.perturbation.candidate import Candidate
-from proctor.perturbation.renaming import undone
 from proctor.perturbation.strategies.base import EVERYTHING, Strategy
 from proctor.perturbation.strategies.compose import Chain
 from proctor.text.invariants import CHECKS

@@ -14,7 +14,7 @@ from proctor.domain.errors import StoreError
 from proctor.evidence.answers import PairedAnswers
 from proctor.evidence.intervals import score_inflation
 from proctor.evidence.perturbation.control import controlled_inflation
-from proctor.perturbation.fidelity import CleanModel, Fidelity, fidelities, measure_fidelity, record_fidelity
+from proctor.perturbation.library.fidelity import CleanModel, Fidelity, fidelities, measure_fidelity, record_fidelity
 from tests.unit.samples import paired, sample, samples
 
 MODEL = CleanModel("clean", "sha256:" + "c" * 64, "trained before the benchmark was written")

@@ -8,8 +8,8 @@ import pytest
 
 from proctor.domain.item import Item, Rejection, Variant
 from proctor.domain.suite import PerturbationSection
+from proctor.perturbation.admission.gate import admit
 from proctor.perturbation.candidate import Candidate
-from proctor.perturbation.gate import admit
 
 ITEM = Item(item_id="i", question="How many eggs do 3 hens of Janet lay?", choices=("5", "6", "7"), target="6")
 SETTINGS = PerturbationSection(min_semantic_distance=0.15, max_semantic_distance=0.45)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from proctor.cli.calibration_plots import figures
+from proctor.cli.variants.calibration_plots import figures
 from proctor.domain.canonical import bytes_digest
 from proctor.domain.card import ContentDigests, protocol_card
 from proctor.domain.errors import BadInputError
@@ -23,21 +23,21 @@ from proctor.domain.suite_problems import parse_suite
 from proctor.evidence.intervals import wilson
 from proctor.formats.gate_calibration import gate_calibration_bytes, parse_gate_calibration
 from proctor.formats.suites import content_digests
-from proctor.perturbation.calibration import (
+from proctor.perturbation.admission.calibration import (
     LabelledPair,
     calibrate,
     nearest_different,
     neighbours_needed,
     with_window,
 )
+from proctor.perturbation.admission.gate import admit, screen
+from proctor.perturbation.admission.starvation import check_yield
+from proctor.perturbation.admission.window import Goals
 from proctor.perturbation.candidate import Candidate
 from proctor.perturbation.encoder import Vectors
 from proctor.perturbation.engine import reword
-from proctor.perturbation.gate import admit, screen
-from proctor.perturbation.library import Outcome, VariantLibrary
-from proctor.perturbation.starvation import check_yield
+from proctor.perturbation.library.store import Outcome, VariantLibrary
 from proctor.perturbation.strategies.compose import Chain
-from proctor.perturbation.window import Goals
 from proctor.router.audit import gather
 from tests.suites.examples import SMALL, with_changes
 

@@ -11,9 +11,9 @@ from proctor import __version__
 from proctor.domain.errors import StoreError
 from proctor.domain.item import Item
 from proctor.domain.suite import PerturbationSection
-from proctor.perturbation import library as library_module
-from proctor.perturbation.gate import GATE_VERSION
-from proctor.perturbation.library import Origin, Outcome, VariantLibrary, library_key, recipe_key
+from proctor.perturbation.admission.gate import GATE_VERSION
+from proctor.perturbation.library import store as library_module
+from proctor.perturbation.library.store import Origin, Outcome, VariantLibrary, library_key, recipe_key
 from proctor.perturbation.strategies.compose import Chain
 from proctor.perturbation.strategies.option_shuffle import OptionShuffle
 from tests.unit.variant_samples import SECTION, MemoryRows, chain

@@ -5,7 +5,7 @@ from __future__ import annotations
 from proctor.domain.item import Measurements
 from proctor.formats.variant_lines import Entry
 from proctor.formats.variants_file import parse_variants
-from proctor.perturbation.library_diff import diff_variants
+from proctor.perturbation.library.diff import diff_variants
 from tests.unit.variant_samples import SECTION, HashedEncoder, exported, header
 
 FILE = parse_variants(exported(with_rejections=True), "v.jsonl")

@@ -11,8 +11,8 @@ from proctor.domain.item import Item
 from proctor.domain.suite import PerturbationSection
 from proctor.formats.variants_file import parse_variants, write_variants
 from proctor.perturbation.engine import reword
-from proctor.perturbation.exchange import Imported, admit_file, entries_of
-from proctor.perturbation.library import VariantLibrary, recipe_key
+from proctor.perturbation.library.exchange import Imported, admit_file, entries_of
+from proctor.perturbation.library.store import VariantLibrary, recipe_key
 from tests.unit.variant_samples import (
     ITEMS,
     REWORDINGS,

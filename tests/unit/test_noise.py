@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from proctor.cli.noise_plots import figures
+from proctor.cli.logs.noise_plots import figures
 from proctor.domain.errors import BadInputError
 from proctor.domain.noise import RouterSetting
 from proctor.evidence.noise.gains import EXACT_TREND_SETTINGS, heterogeneity_p, one_sided_mcnemar, page_trend

@@ -17,12 +17,12 @@ from proctor.domain.canonical import canonical_json
 from proctor.domain.errors import BadInputError
 from proctor.domain.item import Item, Measurements, Rejection, Variant
 from proctor.domain.suite import PerturbationSection
-from proctor.perturbation.convert import Asked, Unreadable, asked_of, item_reply, pair_of, reader, section_of
+from proctor.perturbation.admission.measure import ItemPair
 from proctor.perturbation.engine import ItemResult
-from proctor.perturbation.library import Outcome
-from proctor.perturbation.measure import ItemPair
-from proctor.perturbation.rpc import perturbation_pb2 as pb
-from proctor.perturbation.tally import Tally
+from proctor.perturbation.library.store import Outcome
+from proctor.perturbation.serving.convert import Asked, Unreadable, asked_of, item_reply, pair_of, reader, section_of
+from proctor.perturbation.serving.rpc import perturbation_pb2 as pb
+from proctor.perturbation.serving.tally import Tally
 from tests.support import REPOSITORY
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

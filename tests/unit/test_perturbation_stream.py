@@ -18,14 +18,14 @@ from sqlalchemy.exc import OperationalError
 from proctor.domain.errors import BadInputError, StoreError
 from proctor.domain.item import Rejection
 from proctor.perturbation.encoder import Vectors
-from proctor.perturbation.intake import in_batches
-from proctor.perturbation.isolation import Line, worked_on
-from proctor.perturbation.library import VariantLibrary
-from proctor.perturbation.limits import Limits
-from proctor.perturbation.rpc import perturbation_pb2 as pb
-from proctor.perturbation.rpc import perturbation_pb2_grpc
-from proctor.perturbation.server import Address, running
-from proctor.perturbation.stream_engine import StreamEngine
+from proctor.perturbation.library.store import VariantLibrary
+from proctor.perturbation.serving.intake import in_batches
+from proctor.perturbation.serving.isolation import Line, worked_on
+from proctor.perturbation.serving.limits import Limits
+from proctor.perturbation.serving.rpc import perturbation_pb2 as pb
+from proctor.perturbation.serving.rpc import perturbation_pb2_grpc
+from proctor.perturbation.serving.server import Address, running
+from proctor.perturbation.serving.stream_engine import StreamEngine
 
 SMALL = Limits(max_in_flight=10, max_in_flight_bytes=1_000, batch_messages=4, batch_bytes=100)
 

@@ -6,9 +6,9 @@ import pytest
 
 from proctor.domain.item import Item, Rejection
 from proctor.domain.suite import PerturbationSection
+from proctor.perturbation.admission.gate import Screened, screen
+from proctor.perturbation.admission.renaming import renamed, undone
 from proctor.perturbation.candidate import Candidate
-from proctor.perturbation.gate import Screened, screen
-from proctor.perturbation.renaming import renamed, undone
 from proctor.perturbation.strategies.entity_rename import EntityRename, first_names
 from tests.unit.strategy_checks import candidates, gsm8k
 

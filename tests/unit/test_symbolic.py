@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.domain.item import Item
-from proctor.perturbation.number_sites import sites
 from proctor.perturbation.strategies.draws import Draws
-from proctor.perturbation.symbolic import fresh_items
-from proctor.perturbation.worked_solution import SolutionError, evaluate, parse_solution
+from proctor.perturbation.symbolic.number_sites import sites
+from proctor.perturbation.symbolic.resampling import fresh_items
+from proctor.perturbation.symbolic.worked_solution import SolutionError, evaluate, parse_solution
 from proctor.text.numerals import numerals
 from tests.unit.strategy_checks import gsm8k
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.domain.errors import BadInputError
-from proctor.perturbation.window import STEP, Goals, learn_window, roc
+from proctor.perturbation.admission.window import STEP, Goals, learn_window, roc
 
 GOALS = Goals(true_admits=0.9, false_admits=0.1)
 _DISTANCES = st.integers(0, 20_000).map(lambda n: round(n * STEP, 4))

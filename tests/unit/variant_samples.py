@@ -15,11 +15,11 @@ from proctor.domain.suite import PerturbationSection
 from proctor.formats.rewordings import MatchedRewordings, Rewording
 from proctor.formats.variant_lines import Header
 from proctor.formats.variants_file import write_variants
+from proctor.perturbation.admission.gate import GATE_VERSION
 from proctor.perturbation.encoder import Vectors
 from proctor.perturbation.engine import reword
-from proctor.perturbation.exchange import entries_of
-from proctor.perturbation.gate import GATE_VERSION
-from proctor.perturbation.library import VariantLibrary
+from proctor.perturbation.library.exchange import entries_of
+from proctor.perturbation.library.store import VariantLibrary
 from proctor.perturbation.strategies.compose import Chain
 from proctor.perturbation.strategies.imported import Imported
 

@@ -47,9 +47,9 @@ def demo(home: Path, bundle: Path | None, output: str) -> ExitCode:
     them, writes the decisions back, and stops everything it started. Exits with 0 when the clean model is approved and
     the leaked one blocked.
     """
-    from proctor.cli.auditing import run_audits
+    from proctor.cli.audits.auditing import run_audits
+    from proctor.cli.audits.results import print_results
     from proctor.cli.local import stack_for
-    from proctor.cli.results import print_results
     from proctor.domain.suite_problems import parse_suite
     from proctor.registry.mlflow_registry import MlflowRegistry
     from proctor.router.audit import gather

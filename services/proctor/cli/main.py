@@ -40,12 +40,14 @@ COMMANDS: dict[str, Entry] = {
     "status": Entry("proctor.cli.stack:status", "Show the local stack."),
     "down": Entry("proctor.cli.stack:down", "End the local stack."),
     "suite": Entry("proctor.cli.suite:suite", "Write, check and fingerprint audit suites."),
-    "variants": Entry("proctor.cli.variants:variants", "Build, read and exchange the rewordings of a suite."),
-    "audit": Entry("proctor.cli.audit:audit", "Audit a model by a suite."),
-    "noise": Entry("proctor.cli.noise:noise", "Say whether noisy routers raise scores above the clean baseline."),
-    "compare": Entry("proctor.cli.compare:compare", "Compare two logs item by item; say what a difference is worth."),
-    "truncation": Entry("proctor.cli.truncation:truncation", "Say whether answers were cut; sort the wrong ones."),
-    "power": Entry("proctor.cli.power:power", "Say what comparing two runs can find, or how many items it takes."),
+    "variants": Entry("proctor.cli.variants.group:variants", "Build, read and exchange the rewordings of a suite."),
+    "audit": Entry("proctor.cli.audits.audit:audit", "Audit a model by a suite."),
+    "noise": Entry("proctor.cli.logs.noise:noise", "Say whether noisy routers raise scores above the clean baseline."),
+    "compare": Entry(
+        "proctor.cli.logs.compare:compare", "Compare two logs item by item: what is a difference worth?"
+    ),
+    "truncation": Entry("proctor.cli.logs.truncation:truncation", "Say whether answers were cut; sort the wrong ones."),
+    "power": Entry("proctor.cli.logs.power:power", "Say what comparing two runs can find, or how many items it takes."),
     "perturbation": Entry("proctor.cli.perturbation:perturbation", "Serve rewordings over gRPC."),
     "worker": Entry("proctor.cli.worker:worker", "Run the worker of one service."),
 }

@@ -98,13 +98,13 @@ def serve(
     import asyncio
 
     try:
-        from proctor.perturbation.server import Address, Tls, serve
+        from proctor.perturbation.serving.server import Address, Tls, serve
     except ModuleNotFoundError as error:
         raise BadInputError(f"the gRPC service needs {error.name}: pip install 'proctor[grpc]'") from None
     from proctor.perturbation.encoder import resolve_encoder
-    from proctor.perturbation.library import VariantLibrary
-    from proctor.perturbation.limits import Limits
-    from proctor.perturbation.stream_engine import StreamEngine
+    from proctor.perturbation.library.store import VariantLibrary
+    from proctor.perturbation.serving.limits import Limits
+    from proctor.perturbation.serving.stream_engine import StreamEngine
     from proctor.runtime.records import Records
     from proctor.runtime.settings import Settings
 

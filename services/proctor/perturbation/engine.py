@@ -9,11 +9,11 @@ from typing import Final, NamedTuple
 from proctor.domain.item import Item, Rejection, Variant
 from proctor.domain.manifest import VariantSet
 from proctor.domain.suite import PerturbationSection
+from proctor.perturbation.admission.gate import Screened, rounded_distance, screen, weigh
+from proctor.perturbation.admission.starvation import check_yield
 from proctor.perturbation.candidate import Candidate
 from proctor.perturbation.encoder import Encoder, Vectors, distances
-from proctor.perturbation.gate import Screened, rounded_distance, screen, weigh
-from proctor.perturbation.library import Outcome, VariantLibrary, library_key
-from proctor.perturbation.starvation import check_yield
+from proctor.perturbation.library.store import Outcome, VariantLibrary, library_key
 from proctor.perturbation.strategies.compose import Chain
 
 #: Candidates tried for each variant that is wanted, at least this many in all: where most are turned away, an item

@@ -10,10 +10,10 @@ from proctor.domain.gate_calibration import GateCalibration
 from proctor.domain.manifest import ItemSet
 from proctor.domain.messages import BuildVariants, VariantsBuilt
 from proctor.domain.suite import PerturbationSection
-from proctor.perturbation.calibration import with_window
+from proctor.perturbation.admission.calibration import with_window
 from proctor.perturbation.encoder import SentenceEncoder, resolve_encoder
 from proctor.perturbation.engine import build
-from proctor.perturbation.library import VariantLibrary
+from proctor.perturbation.library.store import VariantLibrary
 from proctor.perturbation.recipe import Recipe
 from proctor.perturbation.suite_rewordings import matched_rewordings
 from proctor.runtime.artifacts import ArtifactStore, get_model, put_model

@@ -10,7 +10,7 @@ from typing import ClassVar, Final, NamedTuple
 
 from proctor.domain.canonical import bytes_digest
 from proctor.domain.item import Item
-from proctor.perturbation.renaming import CURRENCIES, RENAMED, STRATEGY, renamed
+from proctor.perturbation.admission.renaming import CURRENCIES, RENAMED, STRATEGY, renamed
 from proctor.perturbation.strategies.draws import Draws
 from proctor.perturbation.strategies.english import Fixed, sentences
 from proctor.perturbation.strategies.rule import Maker, Reworded, RuleStrategy

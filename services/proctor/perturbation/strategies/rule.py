@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any, ClassVar, Final, NamedTuple
 
 from proctor.domain.item import Item
+from proctor.perturbation.admission.gate import MAX_QUESTION_CHARACTERS, NOT_TEXT, TOO_LONG
 from proctor.perturbation.candidate import Draft, Rewrite
-from proctor.perturbation.gate import MAX_QUESTION_CHARACTERS, NOT_TEXT, TOO_LONG
 from proctor.perturbation.strategies.base import EVERYTHING
 from proctor.perturbation.strategies.draws import Draws
 from proctor.text.normalise import has_lone_surrogate

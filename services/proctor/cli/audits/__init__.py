@@ -1,0 +1,1 @@
+"""`proctor audit`: plan an audit, run it, print what came of it."""

@@ -1,0 +1,113 @@
+"""`proctor audit`: audit the model version that a suite pins."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from proctor.cli.options import format_option, home_option
+from proctor.domain.errors import ExitCode
+
+#: Commands that take longer than this say what they are doing.
+_QUIET_S = 2.0
+
+
+@click.group()
+def audit() -> None:
+    """Audit a model version for benchmark contamination."""
+
+
+@audit.command()
+@click.argument("suite_file", metavar="SUITE", type=click.Path(path_type=Path, dir_okay=False))
+@home_option
+@format_option
+def run(suite_file: Path, home: Path, output: str) -> ExitCode:
+    """Audit the model version that SUITE pins, and write the decision to the registry.
+
+    Uses the stack that `proctor up` started in the same home, or starts one for the time it takes. An audit that was
+    interrupted goes on where it stopped when the same command is given again. The registry is the local MLflow, or
+    the one that PROCTOR_REGISTRY_URI names.
+
+    Exit codes: 0 approved, 1 failure, 2 bad input, 3 review, 4 blocked.
+    """
+    from proctor.cli.audits.auditing import EXIT_CODES, run_audits
+    from proctor.cli.audits.results import print_results
+    from proctor.cli.local import stack_for
+    from proctor.cli.terminal import print_json
+    from proctor.formats.suites import load_suite
+    from proctor.router.audit import gather
+    from proctor.runtime.settings import LOCAL_TRITON, Settings
+    from proctor.runtime.stack import StackSpec
+
+    suite, settings = load_suite(suite_file), Settings.from_environment()
+    # Before anything is started: a file that cannot be read should cost no start of a stack.
+    data = gather(suite, suite_file.parent, settings.bundle)
+    spec = StackSpec(mlflow=settings.registry_uri is None, triton=suite.model.endpoint == LOCAL_TRITON)
+    with stack_for(home, spec=spec) as stack:
+        (result,) = run_audits([data], stack.settings, check_health=stack.check)
+    if output == "json":
+        print_json(result.summary())
+    else:
+        print_results([result])
+    return EXIT_CODES[result.event.outcome]
+
+
+@audit.command()
+@click.argument("suite_file", metavar="SUITE", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--family", metavar="NAME", help="Family of models to assume, by name. [default: one that fits the items]"
+)
+@click.option(
+    "--price-per-million-input", "input_price", metavar="X", type=float, help="Price of 1,000,000 prompt tokens."
+)
+@click.option(
+    "--price-per-million-output", "output_price", metavar="Y", type=float, help="Price of 1,000,000 answer tokens."
+)
+@format_option
+def plan(
+    suite_file: Path, family: str | None, input_price: float | None, output_price: float | None, output: str
+) -> None:
+    """Say what an audit by SUITE will cost and could find. Nothing is started, and no model is asked.
+
+    For 2, 3, 4 and 9 variants an item, and the suite's own number: trials, tokens, cost in the currency of the
+    prices, the smallest share of leaked items that is found with 80 % power, and the chance that a clean model is
+    approved. Below 80 % it warns, and names the items that would give 90 %.
+
+    Chances depend on how a model's answers vary from wording to wording, so they are simulated for a family of
+    models, which is named: guessers where every item has options, otherwise beta_1_1. The families: consistent,
+    guessers, beta_2_1, beta_1_1, beta_4_1, beta_half_quarter, shared_luck, together.
+
+    \b
+    Examples:
+      proctor audit plan suite.json
+      proctor audit plan suite.json --price-per-million-input 2.5 --price-per-million-output 10
+      proctor audit plan suite.json --family consistent --format json
+
+    JSON keys, shares as fractions: suite, items, items_available, family, family_title, family_reason, rows[]
+    (variants, own, trials, prompt_tokens, output_tokens_at_most, cost, detectable_share, approval_chance), families[]
+    (name, title, approval_chance), approval_chance, items_for_90, warning, conclusion, notes[].
+    """
+    from proctor.cli.audits.plan_results import document, print_plan, warning
+    from proctor.cli.audits.planning import plan_audit, prices_of
+    from proctor.cli.terminal import print_json, say
+    from proctor.formats.suites import load_suite
+    from proctor.runtime.settings import Settings
+
+    started = time.monotonic()
+
+    def progress(text: str) -> None:
+        if time.monotonic() - started > _QUIET_S:
+            say(f"{text} …", err=True)
+
+    prices = prices_of(input_price, output_price)
+    suite = load_suite(suite_file)
+    bundle = Settings.from_environment().bundle
+    planned = plan_audit(suite, suite_file.parent, bundle, family=family, prices=prices, progress=progress)
+    if output == "json":
+        print_json(document(planned))
+    else:
+        print_plan(planned)
+    if caution := warning(planned):
+        say(f"warning: {caution}", err=True)

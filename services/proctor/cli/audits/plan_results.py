@@ -1,0 +1,125 @@
+"""Printing what an audit will cost and could find."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from proctor.cli.audits.planning import AuditPlan
+from proctor.cli.terminal import say, table
+
+#: A lower chance that a clean model is approved is warned of: the audit would likely end in a review whatever it finds.
+LOW_CHANCE: Final = 0.80
+
+_HEADINGS: Final = (
+    "variants",
+    "trials",
+    "prompt tokens (est.)",
+    "answer tokens at most",
+    "cost at most",
+    "leaked share found",
+    "clean model approved",
+)
+
+
+def document(plan: AuditPlan) -> dict[str, Any]:
+    """The JSON form."""
+    return {
+        "suite": plan.suite,
+        "items": plan.items,
+        "items_available": plan.available,
+        "family": plan.family.name,
+        "family_title": plan.family.title,
+        "family_reason": plan.why_family,
+        "rows": [row._asdict() for row in plan.rows],
+        "families": [one._asdict() for one in plan.families],
+        "approval_chance": plan.own.approval_chance,
+        "items_for_90": plan.items_for_90,
+        "warning": warning(plan),
+        "conclusion": conclusion(plan),
+        "notes": list(plan.notes),
+    }
+
+
+def warning(plan: AuditPlan) -> str | None:
+    """What to do where a clean model will likely not be approved; None where it will."""
+    if plan.own.approval_chance >= LOW_CHANCE:
+        return None
+    return f"a clean model is approved with a chance of {_percent(plan.own.approval_chance)}; {_mend(plan)}"
+
+
+def _mend(plan: AuditPlan) -> str:
+    """What would make approval likely."""
+    start = f"below {_percent(LOW_CHANCE)} expect a review: "
+    if plan.items_for_90 is None:
+        return start + "the suite's limits leave no room for 90 %, however many items are asked"
+    needed = f"about {_rounded(plan.items_for_90)} items give 90 %"
+    if plan.available is None or plan.items_for_90 <= plan.available:
+        return f"{start}{needed}, so raise dataset_config.sample_size"
+    more = max(plan.rows, key=lambda row: row.approval_chance)
+    elsewhere = "" if more.own else f", and {more.variants} variants an item give {_percent(more.approval_chance)}"
+    return f"{start}{needed}, of which the benchmark has {plan.available:,}{elsewhere}"
+
+
+def conclusion(plan: AuditPlan) -> str:
+    """What the suite's own number of variants costs and finds, in a sentence."""
+    own = plan.own
+    cost = "" if own.cost is None else f", at a cost of {_cost(own.cost)} at most,"
+    found = (
+        "no share of leaked items that it finds with 80 % power"
+        if own.detectable_share is None
+        else f"80 % power to find leaks in {_percent(own.detectable_share)} of the items or more"
+    )
+    mend = f"; {_mend(plan)}" if own.approval_chance < LOW_CHANCE else ""
+    return (
+        f"With {own.trials:,} trials ({plan.items:,} items, {own.variants} variants each){cost} the audit has {found}, "
+        f"and approves a clean model with a chance of {_percent(own.approval_chance)}, if the model is as the family "
+        f"{plan.family.name} supposes{mend}."
+    )
+
+
+def print_plan(plan: AuditPlan) -> None:
+    """Print the plan as tables, with the warning on standard error."""
+    available = "" if plan.available is None else f" of {plan.available:,}"
+    say(f"Suite {plan.suite}: {plan.items:,}{available} items")
+    say(f"Family assumed: {plan.family.name}, because {plan.why_family}\n")
+    rows = [
+        (
+            f"{row.variants} *" if row.own else row.variants,
+            f"{row.trials:,}",
+            "–" if row.prompt_tokens is None else f"{row.prompt_tokens:,}",
+            f"{row.output_tokens_at_most:,}",
+            "–" if row.cost is None else _cost(row.cost),
+            "none" if row.detectable_share is None else _percent(row.detectable_share),
+            _percent(row.approval_chance),
+        )
+        for row in plan.rows
+    ]
+    say(table(_HEADINGS, rows))
+    say(
+        "(*: the suite's own; leaked share found: the smallest, of all items, that p < "
+        f"{plan.alpha:g} finds with 80 % power)"
+    )
+    say(f"\nWith {plan.own.variants} variants, by how a clean model's answers come about:")
+    families = [(one.name, _percent(one.approval_chance), one.title) for one in plan.families]
+    say(table(("family", "approved", "meaning"), families))
+    say("")
+    for note in plan.notes:
+        say(f"note: {note}")
+    say(f"\n{conclusion(plan)}")
+
+
+def _percent(share: float) -> str:
+    """Two digits where a share is small; no rounding to certainty."""
+    if 0 < share < 0.1:
+        return f"{100 * share:.2g} %"
+    return "over 99 %" if 0.995 <= share < 1 else f"{100 * share:.0f} %"
+
+
+def _cost(cost: float) -> str:
+    return f"{cost:,.2f}"
+
+
+def _rounded(items: int) -> str:
+    """Two digits, which is what the Monte Carlo error leaves."""
+    step = 10 ** max(0, len(str(items)) - 2)
+    return f"{-(-items // step) * step:,}"

@@ -1,0 +1,55 @@
+"""Printing what audits ended with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from proctor.cli.terminal import clean, say, table
+
+if TYPE_CHECKING:
+    from proctor.cli.audits.auditing import AuditResult
+
+_COLOURS = {"approve": "green", "review": "yellow", "block": "red"}
+_HEADINGS = ("model", "decision", "canonical", "reworded", "inflation in points", "Contamination Score", "p")
+
+
+def print_results(results: Sequence[AuditResult]) -> None:
+    """Print decisions as a table, with the reasons and the reports' paths under it."""
+    rows = [result.summary() for result in results]
+    say(
+        table(
+            _HEADINGS,
+            [
+                (
+                    row["model"],
+                    row["decision"],
+                    _percent(row["accuracy_canonical"]),
+                    _percent(row["accuracy_perturbed"]),
+                    _interval(row["score_inflation_points"], row["score_inflation_points_ci"], digits=1),
+                    _interval(row["contamination_score"], row["contamination_score_ci"], digits=3),
+                    "–" if row["p_value"] is None else f"{row['p_value']:.2g}",
+                )
+                for row in rows
+            ],
+        )
+    )
+    say("(in brackets: 95 % confidence intervals; a decision is made from the interval, never from the point)")
+    for row in rows:
+        click.secho(f"\n{clean(row['model'])}: {row['decision']}", fg=_COLOURS[row["decision"]], bold=True)
+        for reason in row["reasons"]:
+            say(f"  - {reason}")
+        say(f"  report: {row['report_path']}")
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.1f} %"
+
+
+def _interval(value: float | None, bounds: Sequence[float | None], *, digits: int) -> str:
+    if value is None:
+        return "–"
+    low, high = ("unbounded" if bound is None else f"{bound:.{digits}f}" for bound in bounds)
+    return f"{value:.{digits}f} [{low}, {high}]"

@@ -1,0 +1,1 @@
+"""`proctor variants`: build, read and exchange rewordings, and learn the gate's window."""

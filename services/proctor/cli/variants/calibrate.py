@@ -1,0 +1,138 @@
+"""`proctor variants calibrate`: learn the admission gate's window for an encoder and a benchmark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from proctor.cli.options import format_option
+from proctor.cli.terminal import clean, print_json, say, table
+
+if TYPE_CHECKING:
+    from proctor.domain.evidence import Estimate
+    from proctor.domain.gate_calibration import GateCalibration
+
+_HEADINGS = ("window", "from", "to", "equivalent admitted", "different admitted", "nearest different admitted")
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
+
+
+@click.command()
+@click.argument("suite", type=_FILE)
+@click.option("--pairs", type=_FILE, help="JSONL of rewordings known to be equivalent; by default the suite's own.")
+@click.option("--different", type=_FILE, help="JSONL of rewordings known to differ; by default the nearest questions.")
+@click.option("--out", type=_FILE, help="Where the calibration goes; by default calibration_path, else beside SUITE.")
+@click.option("--plot", "folder", type=click.Path(path_type=Path, file_okay=False), help="Also draw it, as two SVGs.")
+@click.option("--true-admits", type=_SHARE, default=0.99, show_default=True, help="Share of equivalent pairs to hold.")
+@click.option("--false-admits", type=_SHARE, default=0.001, show_default=True, help="Largest share of different pairs.")
+@format_option
+def calibrate(
+    suite: Path,
+    pairs: Path | None,
+    different: Path | None,
+    out: Path | None,
+    folder: Path | None,
+    true_admits: float,
+    false_admits: float,
+    output: str,
+) -> None:
+    """Learn the semantic window of SUITE's benchmark for this encoder, and write it down.
+
+    Half of the benchmark's items teach the window, the other half is held out and shows what it admits. Equivalent
+    pairs come from a file (rows of item_id, index or original, and question), or from the suite's own strategy.
+    Different pairs are, unless a file gives them, each item with the questions of the benchmark that are nearest to
+    it and ask something else.
+
+    The window ends at the smallest distance that holds --true-admits of the equivalent pairs that pass the gate's
+    other checks; nearer, where it would admit more than --false-admits of the different pairs.
+
+    A suite uses the file with "gate": "calibrated" and "calibration_path" in its perturbation_config.
+
+    \b
+    Examples:
+      proctor variants calibrate suite.json --pairs rephrased.jsonl
+      proctor variants calibrate suite.json --pairs rephrased.jsonl --plot figures --format json
+    """
+    from proctor.cli.variants.calibrating import labelled_pairs
+    from proctor.formats.suites import load_suite
+    from proctor.perturbation.admission.calibration import calibrate as learn
+    from proctor.perturbation.admission.window import Goals
+    from proctor.perturbation.encoder import resolve_encoder
+    from proctor.perturbation.remembering import RememberingEncoder
+    from proctor.runtime.settings import Settings
+
+    loaded, base = load_suite(suite), suite.parent
+    goals = Goals(true_admits, false_admits)
+    settings = Settings.from_environment()
+    encoder = RememberingEncoder(resolve_encoder(settings.encoder))
+    say(f"measuring with {encoder.name}: about 10 s a thousand texts on two cores", err=True)
+    given = labelled_pairs(loaded, base, settings.bundle, encoder, goals, same=pairs, other=different)
+    for note in given.notes:
+        say(f"note: {note}", err=True)
+    learned = learn(
+        given.pairs,
+        loaded.perturbation,
+        benchmark=loaded.dataset.benchmark_name,
+        encoder=encoder,
+        goals=goals,
+        inputs=given.inputs,
+    )
+    path = out or base / (loaded.perturbation.calibration_path or "gate-calibration.json")
+    _write(learned, path, folder)
+    if output == "json":
+        print_json({**learned.plain(), "conclusion": learned.conclusion, "written": str(path)})
+    else:
+        _print(learned, path)
+
+
+def _write(learned: GateCalibration, path: Path, folder: Path | None) -> None:
+    from proctor.cli.variants.calibration_plots import figures
+    from proctor.domain.errors import BadInputError
+    from proctor.formats.gate_calibration import gate_calibration_bytes
+    from proctor.runtime.files import write_atomic
+
+    files = {path: gate_calibration_bytes(learned)}
+    if folder is not None:
+        files |= {folder / name: picture.encode() for name, picture in figures(learned).items()}
+    for each, data in files.items():
+        try:
+            write_atomic(each, data)
+        except OSError as error:
+            raise BadInputError(f"{each} cannot be written: {error.strerror or error}") from None
+        say(f"written: {each}", err=True)
+
+
+def _print(learned: GateCalibration, path: Path) -> None:
+    windows = (learned.rates, *learned.fixed_windows)
+    say(
+        table(
+            _HEADINGS,
+            [
+                (
+                    window.window,
+                    f"{window.min_semantic_distance:g}",
+                    f"{window.max_semantic_distance:g}",
+                    _share(window.true_admits),
+                    _share(window.false_admits),
+                    _share(window.nearest_admits),
+                )
+                for window in windows
+            ],
+        )
+    )
+    counts, bound = learned.held_out, learned.bounded_by
+    say(f"(of {counts.equivalent:,} equivalent and {counts.different:,} different pairs held out; 95 % intervals)")
+    reasons = ", ".join(f"{count} {reason}" for reason, count in learned.rejections.items()) or "none"
+    say(f"equivalent pairs turned away, by reason: {reasons}")
+    say(f"area under the ROC: whole gate {learned.roc_gate.auc:.4f}, distance alone {learned.roc_distance.auc:.4f}")
+    say(f"the {bound} pairs decided where the window ends")
+    click.secho(f"\n{clean(learned.conclusion)}", bold=True)
+    say(f'To use it: "gate": "calibrated" and "calibration_path": "{path.name}" in perturbation_config.')
+
+
+def _share(estimate: Estimate) -> str:
+    if estimate.value is None or estimate.low is None or estimate.high is None:
+        return "–"
+    return f"{100 * estimate.value:.2f} % [{100 * estimate.low:.2f}, {100 * estimate.high:.2f}]"

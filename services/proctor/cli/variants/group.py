@@ -1,0 +1,219 @@
+"""`proctor variants`: build the rewordings of a suite, read them, exchange them with another team."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from proctor.cli.options import format_option, home_option
+
+_PATH = click.Path(path_type=Path, dir_okay=False)
+_SUITE = click.argument("suite_file", metavar="SUITE", type=_PATH)
+
+
+class _Group(click.Group):
+    """The group, with `calibrate` imported from a module of its own when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in the order of the work."""
+        return ["build", "show", "diff", "export", "import", "calibrate"]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command; None when there is none of that name."""
+        if cmd_name == "calibrate":
+            from proctor.cli.variants.calibrate import calibrate
+
+            return calibrate
+        return super().get_command(ctx, cmd_name)
+
+
+@click.group(cls=_Group)
+def variants() -> None:
+    """Build a suite's rewordings, read them, and exchange them with another team.
+
+    The library is part of a home's record store, and append-only: a row's key is the digest of the item, strategies,
+    seed, gate and encoder, so a second audit of the same suite makes and embeds nothing.
+    """
+
+
+@variants.command()
+@_SUITE
+@home_option
+@format_option
+def build(suite_file: Path, home: Path, output: str) -> None:
+    """Reword the items of SUITE now, and keep the variants for its audits.
+
+    Runs in this process; no stack is needed. What the library has is not made again, and an interrupted build goes on
+    where it stopped. Where fewer than min_yield of the items get a variant, the build ends with exit code 2 and says
+    what would mend that.
+
+    \b
+    Examples:
+      proctor variants build suite.json
+      proctor variants build suite.json --home /srv/proctor --format json
+
+    JSON keys: suite, benchmark, strategy, encoder, encoder_loaded, wanted, items, items_from_library,
+    items_with_variants, variants, variants_from_library, rejected (reason to number), short[] (items with fewer
+    variants than wanted), without (item to reasons), notes[], conclusion.
+    """
+    from proctor.cli.terminal import print_json, say
+    from proctor.cli.variants.building import build_suite
+    from proctor.cli.variants.opening import open_suite, records_of, settings_of
+    from proctor.cli.variants.results import print_build
+    from proctor.perturbation.library.store import VariantLibrary
+
+    settings = settings_of(home)
+    opened = open_suite(suite_file, settings)
+    with records_of(settings) as records:
+        summary = build_suite(opened, VariantLibrary(records), lambda text: say(text, err=True))
+    if output == "json":
+        print_json(summary.document())
+    else:
+        print_build(summary)
+
+
+@variants.command()
+@_SUITE
+@click.argument("item", metavar="[ITEM]", required=False)
+@home_option
+@format_option
+def show(suite_file: Path, item: str | None, home: Path, output: str) -> None:
+    """Show the variants of ITEM with their measurements, or the counts of all of SUITE.
+
+    Shows what the library has under the suite's present settings, what made it, and what rewording has cost models
+    that are known to be clean.
+
+    \b
+    Examples:
+      proctor variants show suite.json
+      proctor variants show suite.json gsm8k-00012
+
+    JSON keys of a suite: suite, benchmark, strategy, encoder, items, items_in_library, items_with_variants, variants,
+    rejected, measurements (name to low, median, high), origins[], fidelity[], conclusion. Of an item: item, in_library,
+    key, variants[], rejections[], origin, conclusion.
+    """
+    from proctor.cli.terminal import print_json
+    from proctor.cli.variants.opening import open_suite, records_of, settings_of
+    from proctor.cli.variants.showing import item_document, print_item, print_suite, suite_document
+    from proctor.perturbation.library.fidelity import fidelities
+    from proctor.perturbation.library.store import VariantLibrary
+
+    settings = settings_of(home)
+    opened = open_suite(suite_file, settings)
+    with records_of(settings) as records:
+        library = VariantLibrary(records)
+        if item is not None:
+            document = item_document(opened, item, library)
+        else:
+            measured = fidelities(records, opened.chain.name, opened.benchmark)
+            document = suite_document(opened, opened.entries(library), library, measured)
+    if output == "json":
+        print_json(document)
+    elif item is not None:
+        print_item(document)
+    else:
+        print_suite(document)
+
+
+@variants.command()
+@click.argument("a", metavar="A", type=_PATH)
+@click.argument("b", metavar="B", type=_PATH)
+@home_option
+@format_option
+def diff(a: Path, b: Path, home: Path, output: str) -> None:
+    """Say how the variants of A and B differ; each is an export, or a suite with what the library has of it.
+
+    Items are paired by identifier and compared where question, options and target are the same. The exit code is 0
+    whether or not they differ.
+
+    \b
+    Examples:
+      proctor variants diff theirs.jsonl suite.json
+      proctor variants diff monday.jsonl tuesday.jsonl --format json
+
+    JSON keys: a, b, equal, settings[] (name, a, b), items_only_in_a[], items_only_in_b[], items_changed[],
+    variants_only_in_a[] and variants_only_in_b[] (item_id, variant_id), measurements_changed[] (item_id, variant_id, a,
+    b), items_same, variants_same, conclusion.
+    """
+    from proctor.cli.terminal import print_json
+    from proctor.cli.variants.opening import open_side, settings_of
+    from proctor.cli.variants.results import diff_document, print_diff
+    from proctor.perturbation.library.diff import diff_variants
+
+    settings = settings_of(home)
+    sides = [open_side(path, settings) for path in (a, b)]
+    found = diff_variants(*((side.header, side.entries) for side in sides))
+    if output == "json":
+        print_json(diff_document(found, a, b))
+    else:
+        print_diff(found, a, b)
+
+
+@variants.command()
+@_SUITE
+@click.argument("file", type=_PATH)
+@home_option
+@click.option("--with-rejections", is_flag=True, help="Also write what was turned away, and why.")
+@click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
+@format_option
+def export(suite_file: Path, file: Path, home: Path, with_rejections: bool, force: bool, output: str) -> None:
+    """Write the variants of SUITE to FILE, one JSON object a line, for another team to review and pin.
+
+    The first line says what made them (suite, settings, encoder, gate) and holds the digest of the lines after it. The
+    same library gives the same bytes; the digest that is printed is the whole file's.
+
+    \b
+    Examples:
+      proctor variants export suite.json variants.jsonl
+      proctor variants export suite.json all.jsonl --with-rejections
+
+    JSON keys: file, digest, items, variants, rejections, items_missing, conclusion.
+    """
+    from proctor.cli.terminal import print_json, say
+    from proctor.cli.variants.exporting import export_suite
+    from proctor.cli.variants.opening import settings_of
+
+    settings = settings_of(home)
+    document = export_suite(suite_file, file, settings, with_rejections=with_rejections, overwrite=force)
+    if output == "json":
+        print_json(document)
+    else:
+        say(document["conclusion"])
+        say(f"digest {document['digest']}")
+
+
+@variants.command("import")
+@click.argument("file", type=_PATH)
+@home_option
+@click.option(
+    "--pin", metavar="DIGEST", help="Refuse FILE unless its digest is this one (sha256:…, or the start of it)."
+)
+@click.option(
+    "--remeasure", is_flag=True, help="Measure every variant again with the encoder and the gate of this home."
+)
+@format_option
+def import_file(file: Path, home: Path, pin: str | None, remeasure: bool, output: str) -> None:
+    """Take the variants of FILE, which `proctor variants export` wrote, into the library of --home.
+
+    All of them or none: every line is checked, and every variant passes this gate again. Distances are believed where
+    they were measured by the encoder of this home; another encoder's are refused, unless --remeasure measures them
+    again. Rows of the library are never changed: the same variants again are nothing new, others under the same key are
+    refused by name.
+
+    \b
+    Examples:
+      proctor variants import variants.jsonl --pin sha256:0123456789ab
+      proctor variants import variants.jsonl --remeasure
+
+    JSON keys: file, digest, items, new, variants, rejected (reason to number), conclusion.
+    """
+    from proctor.cli.terminal import print_json, say
+    from proctor.cli.variants.exporting import import_variants
+    from proctor.cli.variants.opening import settings_of
+
+    document = import_variants(file, settings_of(home), pin=pin, remeasure=remeasure)
+    if output == "json":
+        print_json(document)
+    else:
+        say(document["conclusion"])

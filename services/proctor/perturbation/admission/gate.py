@@ -1,0 +1,143 @@
+"""The admission gate: is a rewording the same question in other words? Pure; the distance is measured elsewhere."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final, NamedTuple
+
+from proctor.domain.item import Item, Measurements, Rejection, Variant
+from proctor.domain.suite import PerturbationSection
+from proctor.perturbation.admission.renaming import undone
+from proctor.perturbation.candidate import Candidate
+from proctor.text.invariants import broken_invariants
+from proctor.text.normalise import canonical_text, has_lone_surrogate
+from proctor.text.surface import containment, token_overlap, word_edit_distance
+
+EMPTY: Final = "empty"
+NOT_TEXT: Final = "not_text"
+TOO_LONG: Final = "too_long"
+OPTIONS_CHANGED: Final = "options_changed"
+UNCHANGED: Final = "unchanged"
+SURFACE_TOO_CLOSE: Final = "surface_too_close"
+TOO_CLOSE: Final = "too_close"
+TOO_FAR: Final = "too_far"
+
+#: Raise with any change to what the gate decides, so that the library does not answer with an older gate's verdicts.
+GATE_VERSION: Final = "3"
+#: No benchmark question is longer; embedding a longer one would only cost time.
+MAX_QUESTION_CHARACTERS: Final = 200_000
+#: Embeddings of the same text differ by about 1e-7 with the batch that it was in; four digits are what is meant.
+_DISTANCE_DIGITS: Final = 4
+_SHARE_DIGITS: Final = 4
+
+
+class Screened(NamedTuple):
+    """What the surface said of a candidate that kept the answer invariants."""
+
+    token_overlap: float
+    edit_distance: float
+    containment: float
+
+
+def screen(item: Item, candidate: Candidate, settings: PerturbationSection) -> Screened | Rejection:
+    """The checks that need no encoder: is it text, answer invariants, surface difference."""
+    reason = _unusable(item, candidate)
+    if reason is not None:
+        return Rejection(item_id=item.item_id, reason=reason[0], detail=reason[1])
+    # Names that a strategy declares to have replaced are put back, so that any other change of a name is seen.
+    broken = broken_invariants(item.question, undone(candidate.question, candidate.provenance))
+    if broken:
+        # Counted once, by the first: the order is that of severity.
+        detail = f"does not keep: {', '.join(broken)}"
+        return Rejection(item_id=item.item_id, reason=broken[0], detail=detail)
+    screened = surface(item, candidate)
+    too_close = _surface_faults(screened, settings)
+    if too_close:
+        return Rejection(item_id=item.item_id, reason=SURFACE_TOO_CLOSE, detail="; ".join(too_close))
+    return screened
+
+
+def surface(item: Item, candidate: Candidate) -> Screened:
+    """How different a candidate looks, whatever it means."""
+    overlap = token_overlap(item.question, candidate.question, item.choices, candidate.choices)
+    return Screened(
+        token_overlap=round(overlap, _SHARE_DIGITS),
+        edit_distance=round(word_edit_distance(item.question, candidate.question), _SHARE_DIGITS),
+        containment=round(containment(item.question, candidate.question), _SHARE_DIGITS),
+    )
+
+
+def weigh(
+    item: Item, candidate: Candidate, screened: Screened, distance: float, settings: PerturbationSection
+) -> Variant | Rejection:
+    """The semantic window, for a candidate that passed `screen`.
+
+    Args:
+        item: the item that is reworded.
+        candidate: its rewording.
+        screened: what `screen` measured.
+        distance: cosine distance of the two questions without their options, 0 to 2.
+        settings: the suite's window.
+    """
+    distance = rounded_distance(distance)
+    low, high = settings.min_semantic_distance, settings.max_semantic_distance
+    if not low <= distance <= high:
+        close = distance < low
+        return Rejection(
+            item_id=item.item_id,
+            reason=TOO_CLOSE if close else TOO_FAR,
+            detail=f"semantic distance {distance:.4f} is {'below' if close else 'above'} {low if close else high}",
+        )
+    return Variant(
+        item_id=item.item_id,
+        item_hash=item.content_hash,
+        strategy=candidate.strategy,
+        level=candidate.level,
+        question=candidate.question,
+        choices=candidate.choices,
+        measurements=Measurements(
+            semantic_distance=distance,
+            token_overlap=screened.token_overlap,
+            edit_distance=screened.edit_distance,
+            containment=screened.containment,
+        ),
+        provenance=dict(candidate.provenance),
+    )
+
+
+def admit(item: Item, candidate: Candidate, distance: float, settings: PerturbationSection) -> Variant | Rejection:
+    """The whole gate, in order: answer invariants, surface difference, semantic distance."""
+    screened = screen(item, candidate, settings)
+    return screened if isinstance(screened, Rejection) else weigh(item, candidate, screened, distance, settings)
+
+
+def rounded_distance(distance: float) -> float:
+    """The distance as it is weighed and kept; rounding error below 0 is 0."""
+    return max(0.0, round(distance, _DISTANCE_DIGITS))
+
+
+def _surface_faults(screened: Screened, settings: PerturbationSection) -> list[str]:
+    """In which respects a rewording looks too much like the original."""
+    faults = []
+    if screened.token_overlap > settings.max_token_overlap:
+        faults.append(f"token overlap {screened.token_overlap:.4f} is above {settings.max_token_overlap}")
+    if screened.containment > settings.max_containment:
+        faults.append(f"containment {screened.containment:.4f} is above {settings.max_containment}")
+    if screened.edit_distance < settings.min_edit_distance:
+        faults.append(f"edit distance {screened.edit_distance:.4f} is below {settings.min_edit_distance}")
+    return faults
+
+
+def _unusable(item: Item, candidate: Candidate) -> tuple[str, str] | None:
+    question = candidate.question
+    if not question.strip():
+        return EMPTY, "the rewording is empty"
+    if has_lone_surrogate(question) or any(has_lone_surrogate(choice) for choice in candidate.choices):
+        return NOT_TEXT, "the rewording is not valid Unicode"
+    if len(question) > MAX_QUESTION_CHARACTERS:
+        return TOO_LONG, f"the rewording has {len(question)} characters; at most {MAX_QUESTION_CHARACTERS} are read"
+    if Counter(candidate.choices) != Counter(item.choices):
+        return OPTIONS_CHANGED, "the options are not the item's options in some order"
+    if candidate.choices == item.choices and canonical_text(question) == canonical_text(item.question):
+        return UNCHANGED, "the rewording is the original"
+    return None

@@ -1,0 +1,1 @@
+"""The variant library: what was made once, how it is exchanged, and what a strategy costs a clean model."""

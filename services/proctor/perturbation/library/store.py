@@ -1,0 +1,170 @@
+"""The variant library: what was made of an item once is never made, or embedded, again.
+
+One append-only row an item and recipe, under the digest of all that decides it. Rejections are kept beside the
+variants, so that a second audit reports the same.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, Literal, Protocol
+
+from pydantic import ValidationError
+
+from proctor import __version__
+from proctor.domain.base import Frozen
+from proctor.domain.canonical import json_digest
+from proctor.domain.errors import StoreError
+from proctor.domain.item import Item, Rejection, Variant
+from proctor.domain.suite import PerturbationSection
+from proctor.perturbation.admission.gate import GATE_VERSION
+from proctor.perturbation.strategies.compose import Chain
+
+_SCHEMA: Final = "variants/1"
+
+
+class Outcome(Frozen):
+    """What became of one item: its admitted variants, and every candidate that was turned away."""
+
+    variants: tuple[Variant, ...]
+    rejections: tuple[Rejection, ...]
+    distances: tuple[float, ...] = ()
+    """Semantic distances of the candidates that reached the encoder, admitted or not: what a better window is
+    found from."""
+
+    def of_item(self, item_id: str) -> Outcome:
+        """The same outcome under another identifier: equal problems share a row whatever they are called."""
+        mine = all(variant.item_id == item_id for variant in self.variants)
+        if mine and all(rejection.item_id == item_id for rejection in self.rejections):
+            return self
+        return Outcome(
+            variants=tuple(variant.model_copy(update={"item_id": item_id}) for variant in self.variants),
+            rejections=tuple(rejection.model_copy(update={"item_id": item_id}) for rejection in self.rejections),
+            distances=self.distances,
+        )
+
+
+class Origin(Frozen):
+    """What made a row of the library."""
+
+    source: Literal["build", "import"]
+    proctor: str
+    """Version of Proctor that wrote the row."""
+    gate: str
+    """Version of the gate that admitted it."""
+    file: str = ""
+    """Digest of the file that it was imported from."""
+    created_at: str = ""
+    """UTC, ISO 8601; the record store writes it."""
+
+    @classmethod
+    def here(cls, *, file: str | None = None) -> Origin:
+        """This Proctor: a build, or the import of a file by its digest."""
+        return cls(
+            source="build" if file is None else "import", proctor=__version__, gate=GATE_VERSION, file=file or ""
+        )
+
+
+class Rows(Protocol):
+    """The part of the record store that the library needs."""
+
+    def library_get(self, keys: Sequence[str]) -> dict[str, str]:
+        """Rows by key, as JSON; keys without a row are left out."""
+        ...
+
+    def library_put(self, rows: Mapping[str, Mapping[str, Any]], origin: Mapping[str, str] | None = None) -> int:
+        """Append rows with their origin; a key that is there already stays as it is. Returns how many were new."""
+        ...
+
+    def library_origins(self, keys: Sequence[str]) -> dict[str, dict[str, str]]:
+        """What made the rows of these keys, where it is known."""
+        ...
+
+
+def library_key(item: Item, chain: Chain, settings: PerturbationSection, encoder_fingerprint: str) -> str:
+    """The digest of all that decides an item's outcome."""
+    return recipe_key(item, chain.name, chain.data_digests(item), settings, encoder_fingerprint)
+
+
+def recipe_key(
+    item: Item, strategy: str, data: Sequence[str], settings: PerturbationSection, encoder_fingerprint: str
+) -> str:
+    """The key from what is known of a chain where it cannot be made: its name and its data digests for the item."""
+    return json_digest(
+        {
+            "schema": _SCHEMA,
+            "item": item.content_hash,
+            "strategy": strategy,
+            "data": list(data),
+            # The content hash leaves out what wordings are filled from.
+            "filled_from": [item.dimension, item.metadata],
+            "seed": settings.seed,
+            "gate": [
+                GATE_VERSION,
+                settings.min_semantic_distance,
+                settings.max_semantic_distance,
+                settings.max_token_overlap,
+                settings.max_containment,
+                settings.min_edit_distance,
+            ],
+            "encoder": encoder_fingerprint,
+            "variants": settings.num_variants_per_item,
+        }
+    )
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Garbage collection off: it takes as long as the reading itself, and what is read holds no cycles."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+class VariantLibrary:
+    """Outcomes by key, in the record store."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    def find(self, keys: Iterable[str]) -> dict[str, Outcome]:
+        """The outcomes that are there.
+
+        Raises:
+            StoreError: for a row that is not an outcome.
+        """
+        found: dict[str, Outcome] = {}
+        rows = self._rows.library_get(sorted(set(keys)))
+        with _without_collections():
+            for key, row in rows.items():
+                try:
+                    found[key] = Outcome.model_validate_json(row)
+                except ValidationError as error:
+                    raise StoreError(
+                        f"the variant library's row {key} is damaged ({error.error_count()} faults): delete that row "
+                        "of the table variant_library, and it is made again"
+                    ) from None
+        return found
+
+    def origins(self, keys: Iterable[str]) -> dict[str, Origin]:
+        """What made the rows of these keys; rows that are older than this record are left out."""
+        rows = self._rows.library_origins(sorted(set(keys)))
+        return {key: Origin.model_validate(row) for key, row in rows.items()}
+
+    def add(self, outcomes: Mapping[str, Outcome], origin: Origin | None = None) -> int:
+        """Append outcomes; the first writer of a key wins. Returns how many were new.
+
+        Args:
+            outcomes: outcomes by key.
+            origin: what made them; by default this Proctor's own build.
+        """
+        if not outcomes:
+            return 0
+        written = (origin or Origin.here()).model_dump(exclude={"created_at"})
+        return self._rows.library_put({key: outcome.plain() for key, outcome in outcomes.items()}, written)

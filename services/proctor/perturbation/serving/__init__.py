@@ -1,0 +1,1 @@
+"""The engine behind gRPC: streams with bounded memory, limits, health and reflection."""

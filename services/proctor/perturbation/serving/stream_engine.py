@@ -1,0 +1,150 @@
+"""Batches of a stream through the engine: messages in, messages out. Used from one thread only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from proctor.domain.errors import BadInputError
+from proctor.domain.item import Rejection
+from proctor.domain.suite import PerturbationSection
+from proctor.formats.gate_calibration import parse_gate_calibration
+from proctor.perturbation.admission.calibration import with_window
+from proctor.perturbation.admission.measure import ItemPair, Measured, measure
+from proctor.perturbation.encoder import Encoder
+from proctor.perturbation.engine import ItemResult, reword
+from proctor.perturbation.library.store import VariantLibrary
+from proctor.perturbation.recipe import Recipe
+from proctor.perturbation.serving.convert import (
+    UNREADABLE,
+    Asked,
+    Unreadable,
+    asked_of,
+    item_reply,
+    measurement,
+    pair_of,
+    refused_measurement,
+    refused_reply,
+    section_of,
+)
+from proctor.perturbation.serving.isolation import Line, worked_on
+from proctor.perturbation.serving.rpc import perturbation_pb2 as pb
+from proctor.perturbation.serving.stream_calibration import CalibrationStream
+
+_PROBE: Final = "How many are there?"
+_CALIBRATION: Final = "the stream's calibration"
+
+
+class StreamEngine:
+    """The encoder, the library and the strategies behind every stream of a server.
+
+    Args:
+        resolve: finds the encoder; called until it succeeds, so that a mend needs no restart.
+        library: what was made before.
+        bundle: folder of the benchmarks' own wordings.
+    """
+
+    def __init__(self, resolve: Callable[[], Encoder], library: VariantLibrary, bundle: Path) -> None:
+        self._resolve = resolve
+        self._library = library
+        self._bundle = bundle
+        self._proven: Encoder | None = None
+
+    def encoder(self) -> Encoder:
+        """The encoder, found and tried out once: afterwards, what it fails on is the fault of a text.
+
+        Raises:
+            EncoderError: when it is missing or does not embed, with the mend.
+        """
+        if self._proven is None:
+            encoder = self._resolve()
+            encoder.encode([_PROBE])
+            self._proven = encoder
+        return self._proven
+
+    def recipe(self, settings: pb.StreamSettings) -> Recipe:
+        """How a stream's items are to be reworded.
+
+        Raises:
+            BadInputError: for settings that cannot be used.
+            EncoderError: when there is no encoder to measure with.
+        """
+        return Recipe(self.section(settings), benchmark=settings.benchmark, bundle=self._bundle)
+
+    def section(self, settings: pb.StreamSettings) -> PerturbationSection:
+        """The limits by which a stream's pairs are judged; raises as `recipe`."""
+        section = section_of(settings)
+        document = settings.calibration
+        if bool(document) != (section.gate == "calibrated"):
+            raise BadInputError(
+                f"the gate is {section.gate!r} and the settings carry {'a' if document else 'no'} calibration: the "
+                "gate 'calibrated' takes one, and 'fixed' none"
+            )
+        calibration = parse_gate_calibration(document.encode(), _CALIBRATION) if document else None
+        return with_window(section, calibration, benchmark=settings.benchmark, encoder=self.encoder())
+
+    def perturb(
+        self, recipe: Recipe, batch: Sequence[pb.PerturbRequest | Unreadable], start: int
+    ) -> list[pb.ItemReply]:
+        """One reply an item, in their order.
+
+        Args:
+            recipe: the stream's settings.
+            batch: messages that follow each other in the stream.
+            start: the place of the first of them among the stream's items, from 0.
+
+        Raises:
+            BadInputError: when settings come a second time.
+            StoreError: when the library fails.
+        """
+
+        def work(asked: Sequence[Asked]) -> Sequence[ItemResult]:
+            chain = recipe.chain({one.item.item_id: one.rewordings for one in asked if one.rewordings})
+            items = [one.item for one in asked]
+            return reword(items, recipe.settings, chain=chain, encoder=self.encoder(), library=self._library)
+
+        return [
+            refused_reply(place, item_id, result)
+            if isinstance(result, Rejection)
+            else item_reply(place, item_id, result)
+            for place, item_id, result in worked_on([_read_item(*one) for one in enumerate(batch, start)], work)
+        ]
+
+    def measure(
+        self, section: PerturbationSection, batch: Sequence[pb.MeasureRequest | Unreadable], start: int
+    ) -> list[pb.Measurement]:
+        """One measurement a pair, in their order; arguments and errors as those of `perturb`."""
+
+        def work(pairs: Sequence[ItemPair]) -> Sequence[Measured]:
+            return measure(pairs, section, self.encoder())
+
+        return [
+            refused_measurement(place, item_id, result)
+            if isinstance(result, Rejection)
+            else measurement(place, item_id, result)
+            for place, item_id, result in worked_on([_read_pair(*one) for one in enumerate(batch, start)], work)
+        ]
+
+    def calibration(self, settings: pb.CalibrationSettings, max_pairs: int) -> CalibrationStream:
+        """A calibration that begins; raises as `recipe`."""
+        return CalibrationStream(settings, self.encoder(), max_pairs)
+
+
+def _read_item(place: int, message: pb.PerturbRequest | Unreadable) -> Line[Asked]:
+    if isinstance(message, Unreadable):
+        return Line(place, "", UNREADABLE)
+    _hold_to_one_setting(message)
+    return Line(place, message.item.item_id, asked_of(message.item, place))
+
+
+def _read_pair(place: int, message: pb.MeasureRequest | Unreadable) -> Line[ItemPair]:
+    if isinstance(message, Unreadable):
+        return Line(place, "", UNREADABLE)
+    _hold_to_one_setting(message)
+    return Line(place, message.pair.original.item_id, pair_of(message.pair))
+
+
+def _hold_to_one_setting(message: pb.PerturbRequest | pb.MeasureRequest) -> None:
+    if message.WhichOneof("content") == "settings":
+        raise BadInputError("the stream carries settings twice: they come once, in its first message")
