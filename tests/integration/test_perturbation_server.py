@@ -46,6 +46,8 @@ SERVICE = "proctor.v1.Perturbation"
 #: Any window and surface: these tests are about the stream.
 OPEN = {"min_semantic_distance": 0.0, "max_semantic_distance": 2.0, "max_token_overlap": 1.0}
 SHUFFLE = {"perturbation_strategy": "option_shuffle", "num_variants_per_item": 1, **OPEN}
+#: Rewords the question as well, so that it has to be embedded.
+NUMBERS = {**SHUFFLE, "perturbation_strategy": "number_words+option_shuffle"}
 MIB = 1 << 20
 
 
@@ -125,15 +127,19 @@ def item(item_id: str, question: str, *, choices: Iterable[str] = ("3", "4", "5"
 
 
 def items(name: str, count: int) -> Iterator[pb.PerturbRequest]:
-    """Different items in two wordings, so that a batch has two texts to embed."""
+    """Different items in two wordings, so that a batch has few texts to embed."""
     for n in range(count):
-        yield item(f"{name}-{n}", f"Which of these is the answer of kind {n % 2}?", choices=(f"{name} {n}", "4", "5"))
+        yield item(
+            f"{name}-{n}", f"Which of these is the answer of kind {n % 2 + 2}?", choices=(f"{name} {n}", "4", "5")
+        )
 
 
 def texts(name: str, count: int) -> Iterator[pb.PerturbRequest]:
     """Items that ask something different each: about a second of embedding a batch."""
     for n in range(count):
-        yield item(f"{name}-{n}", f"{name} number {n}: which ship carries more amber? " + "Say it. " * 20)
+        port = "".join(chr(ord("a") + int(digit)) for digit in str(n))
+        question = f"There are {n % 90 + 2} ships in {name} {port}. Which ship carries more amber? " + "Say it. " * 20
+        yield item(f"{name}-{n}", question)
 
 
 def _code(action: Callable[[], object]) -> tuple[grpc.StatusCode, str]:
@@ -146,7 +152,7 @@ def test_ten_thousand_items_pass_in_order_with_flat_memory(server: Server) -> No
     resident, place, summary = {}, 0, None
     with server.channel() as channel:
         replies = perturbation_pb2_grpc.PerturbationStub(channel).Perturb(
-            chain([settings(**SHUFFLE)], items("flat", 10_000)), timeout=55
+            chain([settings(**NUMBERS)], items("flat", 10_000)), timeout=55
         )
         for reply in replies:
             if reply.WhichOneof("content") == "summary":
@@ -367,7 +373,7 @@ def test_a_stream_that_ends_early_has_no_further_batch_made(server: Server, end:
     before, count = _steady(server, f"before {end}"), 3_000
     with server.channel() as channel:
         call = perturbation_pb2_grpc.PerturbationStub(channel).Perturb(
-            chain([settings(**SHUFFLE)], texts(end, count)), timeout=50 if end == "cancelled" else 1.5
+            chain([settings(**NUMBERS)], texts(end, count)), timeout=50 if end == "cancelled" else 1.5
         )
         if end == "cancelled":
             assert next(call).item.item_id == "cancelled-0"

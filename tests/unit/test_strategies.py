@@ -20,6 +20,7 @@ from proctor.formats.rewordings import match_rewordings, parse_rewordings
 from proctor.perturbation.strategies.compose import LATER, Chain, make_chain
 from proctor.perturbation.strategies.imported import Imported
 from proctor.perturbation.strategies.option_shuffle import OptionShuffle
+from proctor.perturbation.strategies.rules import RULE_STRATEGIES
 from proctor.perturbation.strategies.wordings import Wordings, WordingsData, load_wordings
 
 
@@ -125,6 +126,53 @@ def test_a_chain_changes_question_and_options_in_every_candidate() -> None:
     assert len(candidates) == 2
     assert all(one.choices == item.choices[::-1] and one.question != item.question for one in candidates)
     assert {(one.strategy, one.level) for one in candidates} == {("wordings+option_shuffle", 2)}
+
+
+RULES = {**RULE_STRATEGIES, "option_shuffle": OptionShuffle}
+
+
+def test_a_rule_without_a_place_is_left_out_where_another_rule_has_one() -> None:
+    item = Item(item_id="i", question="Anna has 3 coins. How many is that?", target="3")
+    assert Chain([RULE_STRATEGIES["lexical"]()]).candidates(item, seed=0, limit=4) == []
+    made = make_chain("lexical+number_words", RULES).candidates(item, seed=0, limit=4)
+    assert [one.question for one in made] == ["Anna has three coins. How many is that?"]
+    assert (made[0].strategy, made[0].level, set(made[0].provenance)) == ("lexical+number_words", 1, {"number_words"})
+
+
+def test_a_chain_in_which_no_rule_has_a_place_says_what_the_first_lacks() -> None:
+    item = Item(item_id="i", question="Why?", target="t")
+    chain = make_chain("lexical+number_words", RULES)
+    assert chain.candidates(item, seed=0, limit=4) == []
+    assert chain.nothing_for(item, seed=0)[0] == "no_synonym"
+
+
+def test_options_and_ready_wordings_are_never_left_out_of_a_chain() -> None:
+    item = Item(item_id="i", question="Anna has 3 coins. How many is that?", target="3")
+    chain = make_chain("number_words+option_shuffle", RULES)
+    assert chain.candidates(item, seed=0, limit=4) == []
+    assert chain.nothing_for(item, seed=0)[0] == "no_options"
+    covered = Chain([Wordings(TEMPLATES), OptionShuffle()])
+    assert covered.candidates(_item(options=0), seed=0, limit=4) == []
+    assert covered.candidates(_item(dimension="river"), seed=0, limit=4) == []
+    assert covered.nothing_for(_item(options=0), seed=0)[0] == "no_options"
+
+
+def test_a_rule_that_is_alone_in_its_chain_must_have_a_place() -> None:
+    chain = make_chain("lexical+option_shuffle", RULES)
+    item = _item("What is 3 and 4?")
+    assert chain.candidates(item, seed=0, limit=4) == []
+    assert chain.nothing_for(item, seed=0)[0] == "no_synonym"
+
+
+def test_only_chains_with_rules_have_other_library_keys_than_before_rules_could_be_left_out() -> None:
+    item = _item()
+    alone = RULE_STRATEGIES["typo"]().data_digest(item)
+    assert make_chain("typo", RULES).data_digests(item) == [alone]
+    chained = make_chain("typo+option_shuffle", RULES).data_digests(item)
+    assert chained == [f"{alone} where it fits", "option_shuffle/1"]
+    wordings = Wordings(TEMPLATES)
+    digests = Chain([wordings, OptionShuffle()]).data_digests(item)
+    assert digests == [wordings.data_digest(item), "option_shuffle/1"]
 
 
 def test_imported_rewordings_come_in_file_order_and_may_bring_an_order_of_options() -> None:

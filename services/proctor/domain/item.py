@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from proctor.domain.base import Frozen
 from proctor.domain.canonical import json_digest, short_id
+from proctor.domain.labels import LabelScheme
 
 #: Options are asked for by letter, so there can be no more than the alphabet has.
 MAX_CHOICES = 26
@@ -66,11 +67,21 @@ class Variant(Frozen):
     choices: tuple[str, ...] = ()
     measurements: Measurements
     provenance: dict[str, Any] = Field(default_factory=dict)
+    labels: LabelScheme | None = Field(default=None, exclude_if=lambda labels: labels is None)
+    """How the options are labelled; None for A., B., C., …. Not written then, so that rows, exports and their digests
+    stay what they were before there were other labels."""
+
+    @model_validator(mode="after")
+    def _labels_are_enough(self) -> Self:
+        if self.labels is not None and not 0 < len(self.choices) <= self.labels.most_options:
+            raise ValueError(f"the labels {self.labels.value!r} do not fit {len(self.choices)} options")
+        return self
 
     @property
     def variant_id(self) -> str:
         """Identifier over the content alone: the same rewording of the same item is the same variant."""
-        return short_id({"item": self.item_hash, "question": self.question, "choices": self.choices})
+        content = {"item": self.item_hash, "question": self.question, "choices": self.choices}
+        return short_id(content if self.labels is None else {**content, "labels": self.labels.value})
 
 
 class Rejection(Frozen):

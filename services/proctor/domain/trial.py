@@ -10,6 +10,7 @@ from pydantic import Field, field_validator
 
 from proctor.domain.base import Frozen
 from proctor.domain.canonical import short_id
+from proctor.domain.labels import LabelScheme
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -35,6 +36,8 @@ class Trial(Frozen):
     prompt: str
     choices: tuple[str, ...] = ()
     """The options in the order in which this prompt shows them."""
+    labels: LabelScheme | None = Field(default=None, exclude_if=lambda labels: labels is None)
+    """How this prompt labels them; None for A., B., C., …. Left out of what is written where it is not set."""
 
     @property
     def trial_id(self) -> str:

@@ -5,20 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from proctor.domain.errors import BadInputError
 from proctor.domain.item import Item
+from proctor.domain.labels import LabelScheme
 from proctor.grading.letters import chosen_option, normalised
 from proctor.grading.numbers import final_number, number_text, whole_number_text
+
+
+class Extract(Protocol):
+    """How an answer is read."""
+
+    def __call__(self, text: str, choices: tuple[str, ...], labels: LabelScheme | None = None, /) -> str | None:
+        """The answer that a text gives, or None where none can be read.
+
+        Args:
+            text: what the model answered.
+            choices: the options in the order shown.
+            labels: how they were labelled; None for A, B, C, ….
+        """
+        ...
 
 
 class Extractor(NamedTuple):
     """A named way to read an answer."""
 
     name: str
-    extract: Callable[[str, tuple[str, ...]], str | None]
-    """(text, options in the order shown) -> the answer that it gives, or None where none can be read."""
+    extract: Extract
     agrees: Callable[[str, str], bool]
     """(extracted, target) -> whether the answer is right."""
 
@@ -28,7 +42,7 @@ def target_number(target: str) -> Fraction | None:
     return final_number(target) if "####" in target else whole_number_text(target)
 
 
-def _number_in(text: str, choices: tuple[str, ...]) -> str | None:
+def _number_in(text: str, choices: tuple[str, ...], labels: LabelScheme | None = None) -> str | None:
     value = final_number(text)
     return None if value is None else number_text(value)
 
@@ -38,7 +52,7 @@ def _is_number(extracted: str, target: str) -> bool:
     return value is not None and number_text(value) == extracted
 
 
-def _whole_text(text: str, choices: tuple[str, ...]) -> str | None:
+def _whole_text(text: str, choices: tuple[str, ...], labels: LabelScheme | None = None) -> str | None:
     return normalised(text) or None
 
 

@@ -9,8 +9,9 @@ from proctor.grading.extractors import Extractor
 def grade(trial: Trial, completion: Completion, target: str, extractor: Extractor) -> Grade:
     """Grade a completion.
 
-    A letter is read against the options in the order that this trial showed, and the option's text is what is
-    compared with the target. An empty or unparsable answer is invalid: not right, and counted by itself.
+    A label is read against the options as this trial showed them, in their order and under their labels, and the
+    option's text is what is compared with the target. An empty or unparsable answer is invalid: not right, and counted
+    by itself.
 
     Raises:
         ValueError: for a completion of another trial, and for an error row, which is a missing answer and not a
@@ -20,7 +21,7 @@ def grade(trial: Trial, completion: Completion, target: str, extractor: Extracto
         raise ValueError(f"completion of trial {completion.trial_id!r} cannot be graded as trial {trial.trial_id!r}")
     if completion.error is not None:
         raise ValueError(f"trial {trial.trial_id!r} is an error row ({completion.error[:80]!r}) and has no grade")
-    extracted = extractor.extract(completion.text, trial.choices)
+    extracted = extractor.extract(completion.text, trial.choices, trial.labels)
     if extracted is None:
         outcome = Outcome.INVALID
     else:

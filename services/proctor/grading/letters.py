@@ -1,10 +1,12 @@
-"""Which option a multiple-choice answer gives: by its letter, or by the option's own text."""
+"""Which option a multiple-choice answer gives: by its label, or by the option's own text."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 
+from proctor.domain.labels import LabelScheme
+from proctor.grading.label_patterns import LabelPatterns, patterns
 from proctor.grading.numbers import boxed
 
 #: What is read of an answer; an option is named early or in the last sentences, never after pages.
@@ -12,24 +14,8 @@ _MAX_CHARS = 100_000
 #: An answer that repeats "the answer is" more often than this is not worth reading to its start.
 _MAX_CUES = 20
 
-_WRAPPED = r"[\s*_`\"'“”(\[{$]{0,8}(?P<letter>[A-Za-z])(?![A-Za-z0-9'’])[\s*_`\"'“”)\]}$]{0,8}"
-_ALONE = re.compile(rf"{_WRAPPED}[.:,;!]{{0,3}}[\s*_`]{{0,8}}")
-# "C. Paris", "(C) Paris", "**C**: Paris": a delimiter sets the letter apart from the article in "A dog".
-_LEADING = re.compile(r"[\s*_`\"'“(\[]{0,8}(?P<letter>[A-Z])[\s*_`\"'”]{0,4}[.):\]][\s*_`)]{0,8}(?P<rest>[^\n]{0,500})")
-_CUE = re.compile(
-    r"\b(?:(?:final|correct|right|best)\s{1,4})?(?:answer|option|choice)(?:\s{1,4}(?:would\s{1,4}be|must\s{1,4}be|is|was)"
-    r"|\s{0,4}[:=])[\s:=*_`]{0,8}|\b(?:choose|pick|select|go\s{1,4}with)\s{1,4}|\boption\s{1,4}(?=[(\[*]?[A-Z]\b)",
-    re.IGNORECASE,
-)
-_CUED = re.compile(
-    r"(?:(?:the\s{1,4})?(?:option|letter|choice)\s{1,4})?[\s*_`\"'“(\[{$]{0,8}(?P<letter>[A-Z]|[a-z](?=[\s*_`\"'”)\]}$.]{0,8}$))"
-    r"(?![A-Za-z0-9'’])[*_`\"'”)\]}$]{0,8}(?P<rest>[^\n]{0,60})"
-)
-_ANOTHER = re.compile(
-    r"\s{0,4}(?:/|,|or\b|and\b|&)\s{0,4}(?:option\s{1,4})?[*(\[]{0,3}(?P<letter>[A-Z])(?![A-Za-z0-9])"
-)
-_ARTICLE = re.compile(r"\s+[a-z]")
-_SET_APART = re.compile(r"(?:\(|\*\*|\[)(?P<letter>[A-Z])(?:\)|\*\*|\])")
+_WORD_FOLLOWS = re.compile(r"\s+[a-z]")
+_CLAUSE = re.compile(r"\s+(?:because|since|as|for|which|and|but)\b")
 _NEGATION = re.compile(r"\b(?:not|never|except|neither|nor|cannot)\b|n['’]t\b", re.IGNORECASE)
 
 
@@ -39,40 +25,52 @@ def normalised(text: str) -> str:
     return folded.strip(" \"'“”‘’*_`").rstrip(".!,;:").strip(" \"'“”‘’*_`")
 
 
-def chosen_option(text: str, choices: tuple[str, ...]) -> str | None:
+def chosen_option(text: str, choices: tuple[str, ...], labels: LabelScheme | None = None) -> str | None:
     """The text of the option that an answer gives; None where it gives none, several, or one that is not there.
 
-    First rule that finds anything decides: the first line is a letter, alone; the text is an option; the last
-    `\\boxed{…}`; a leading "C." or "(C)"; the last "answer is …", "option …" and the like; one letter set apart in
-    brackets or bold; one option's text in a sentence without negation. A letter beside another option's text, or
-    beside a second letter, is ambiguous.
+    First rule that finds anything decides: the first line is a label, alone; the text is an option; the last
+    `\\boxed{…}`; a leading "C." or "(C)"; the last "answer is …", "option …" and the like; one label set apart in
+    brackets or bold; one option's text in a sentence without negation. A label beside another option's text, or
+    beside a second label, is ambiguous.
+
+    Under other labels than letters, a letter is the label of no option: what it stands beside decides, where that is
+    an option's text, and otherwise nothing does. A leading "1." may begin a list instead of an answer: where the text
+    goes on with another label or a cue, it counts only before its own option's text.
+
+    Args:
+        text: what the model answered.
+        choices: the options in the order shown.
+        labels: how they were labelled; None for A, B, C, ….
     """
     text = text[:_MAX_CHARS].strip()
     if not text or not choices:
         return None
+    known = patterns(labels, len(choices))
     first_line = text.split("\n", 1)[0]
-    if match := _ALONE.fullmatch(first_line):
-        return _option(match["letter"], choices)
+    if match := known.alone.fullmatch(first_line):
+        return _option(match["label"], choices, known)
     if (option := _option_of_text(text, choices) or _option_of_text(first_line, choices)) is not None:
         return option
     if boxes := boxed(text):
-        if match := _ALONE.fullmatch(boxes[-1].replace("\\text{", "").replace("}", "")):
-            return _option(match["letter"], choices)
+        if match := known.alone.fullmatch(boxes[-1].replace("\\text{", "").replace("}", "")):
+            return _option(match["label"], choices, known)
         if (option := _option_of_text(boxes[-1], choices)) is not None:
             return option
-    if (match := _LEADING.match(text)) and not _ANOTHER.match(match["rest"]):
-        return _agreed(match["letter"], match["rest"], choices)
-    if (cued := _cued(text, choices)) is not None:
+    if (match := known.leading.match(text)) and not known.another.match(match["rest"]):
+        in_list = known.listed is not None and known.listed.search(text)
+        if not in_list or _option_of_text(match["rest"], choices) is not None:
+            return _agreed(match["label"], match["rest"], choices, known)
+    if (cued := _cued(text, choices, known)) is not None:
         return cued or None
-    apart = {match["letter"] for match in _SET_APART.finditer(text)}
+    apart = {match["label"] for match in known.apart.finditer(text)}
     if apart:
-        return _option(apart.pop(), choices) if len(apart) == 1 else None
+        return _option(apart.pop(), choices, known) if len(apart) == 1 else None
     return _mentioned(text, choices)
 
 
-def _option(letter: str, choices: tuple[str, ...]) -> str | None:
-    index = ord(letter.upper()) - ord("A")
-    return choices[index] if index < len(choices) else None
+def _option(label: str, choices: tuple[str, ...], known: LabelPatterns) -> str | None:
+    place = known.place(label)
+    return choices[place] if place is not None else None
 
 
 def _option_of_text(text: str, choices: tuple[str, ...]) -> str | None:
@@ -82,22 +80,24 @@ def _option_of_text(text: str, choices: tuple[str, ...]) -> str | None:
     return same[0] if len(same) == 1 and wanted else None
 
 
-def _agreed(letter: str, rest: str, choices: tuple[str, ...]) -> str | None:
-    """The letter's option, unless what follows is the text of another one."""
-    option, stated = _option(letter, choices), _option_of_text(rest, choices)
+def _agreed(label: str, rest: str, choices: tuple[str, ...], known: LabelPatterns) -> str | None:
+    """The label's option, unless what follows is the text of another one."""
+    option, stated = _option(label, choices, known), _option_of_text(rest, choices)
+    if option is None and known.foreign(label):
+        return stated
     return None if stated is not None and stated != option else option
 
 
-def _cued(text: str, choices: tuple[str, ...]) -> str | None:
+def _cued(text: str, choices: tuple[str, ...], known: LabelPatterns) -> str | None:
     """What the last cue that names an option says; None without such a cue, '' where it names several or none there."""
-    for cue in reversed(list(_CUE.finditer(text))[-_MAX_CUES:]):
+    for cue in reversed(list(known.cue.finditer(text))[-_MAX_CUES:]):
         tail = text[cue.end() : cue.end() + 600]
-        match = _CUED.match(tail)
+        match = known.cued.match(tail)
         # "The answer is A dog": the article, unless the sentence is over.
-        if match and not (match["letter"] == "A" and _ARTICLE.match(match["rest"]) and not _is_bare(tail, match)):
-            if _ANOTHER.match(match["rest"]):
+        if match and not (known.words.fullmatch(match["label"]) and _goes_on(tail, match)):
+            if known.another.match(match["rest"]):
                 return ""
-            return _agreed(match["letter"], match["rest"].lstrip(" .:)-—"), choices) or ""
+            return _agreed(match["label"], match["rest"].lstrip(" .:)-—"), choices, known) or ""
         sentence = re.split(r"[.!?](?:\s|$)|\n", tail, maxsplit=1)[0]
         option = _option_of_text(sentence, choices) or _mentioned(sentence, choices)
         if option is not None:
@@ -105,10 +105,12 @@ def _cued(text: str, choices: tuple[str, ...]) -> str | None:
     return None
 
 
-def _is_bare(tail: str, match: re.Match[str]) -> bool:
-    """Whether the letter is wrapped, or followed by the start of another clause, and so no article."""
-    wrapped = match.start("letter") > 0 and tail[match.start("letter") - 1] in "*_`\"'“([{$"
-    return wrapped or bool(re.match(r"\s+(?:because|since|as|for|which|and|but)\b", match["rest"]))
+def _goes_on(tail: str, match: re.Match[str]) -> bool:
+    """Whether a word follows, the label is not wrapped, and the word begins no clause: an article, or a number."""
+    start = match.start("label")
+    wrapped = start > 0 and tail[start - 1] in "*_`\"'“([{$"
+    clause = _CLAUSE.match(match["rest"])
+    return _WORD_FOLLOWS.match(match["rest"]) is not None and not wrapped and clause is None
 
 
 def _mentioned(text: str, choices: tuple[str, ...]) -> str | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from proctor.domain.canonical import canonical_json
 from proctor.domain.item import Item
+from proctor.domain.labels import LabelScheme
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,8 @@ class Draft:
     choices: tuple[str, ...]
     provenance: Mapping[str, Any] = field(default_factory=dict)
     """What each strategy did, by its name: plain JSON, kept on the variant."""
+    labels: LabelScheme | None = None
+    """How the options are labelled; None for A., B., C., …."""
 
     @classmethod
     def of(cls, item: Item) -> Draft:
@@ -43,6 +46,7 @@ class Candidate:
     strategy: str
     level: int
     provenance: Mapping[str, Any]
+    labels: LabelScheme | None = None
 
 
 def seeded_rank(*parts: Any) -> bytes:

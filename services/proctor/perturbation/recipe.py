@@ -11,6 +11,7 @@ from proctor.formats.rewordings import MatchedRewordings, Rewording
 from proctor.perturbation.strategies.base import Strategy
 from proctor.perturbation.strategies.compose import Chain, make_chain
 from proctor.perturbation.strategies.imported import Imported
+from proctor.perturbation.strategies.option_relabel import OptionRelabel
 from proctor.perturbation.strategies.option_shuffle import OptionShuffle
 from proctor.perturbation.strategies.rules import RULE_STRATEGIES
 from proctor.perturbation.strategies.wordings import Wordings, load_wordings
@@ -32,6 +33,7 @@ class Recipe:
 
         self._builders: Mapping[str, Callable[[], Strategy]] = {
             **RULE_STRATEGIES,
+            "option_relabel": OptionRelabel,
             "option_shuffle": OptionShuffle,
             "wordings": wordings,
         }

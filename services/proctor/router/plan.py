@@ -42,8 +42,9 @@ def plan_trials(items: Sequence[Item], variants: Sequence[Variant], prompt: Prom
                 arm=Arm.PERTURBED,
                 item_id=item.item_id,
                 variant_id=variant.variant_id,
-                prompt=render_prompt(prompt, variant.question, variant.choices),
+                prompt=render_prompt(prompt, variant.question, variant.choices, variant.labels),
                 choices=variant.choices,
+                labels=variant.labels,
             )
             for variant in rewordings
         )

@@ -190,6 +190,7 @@ def _detail(
                 strategy=variant.strategy,
                 level=variant.level,
                 measurements=variant.measurements,
+                labels=variant.labels,
             )
             for variant in ordered[:MAX_REWORDINGS_PER_ITEM]
         ),

@@ -11,12 +11,15 @@ from __future__ import annotations
 import re
 from typing import Any, Literal
 
+from pydantic import Field
+
 from proctor.domain.base import Frozen
 from proctor.domain.canonical import bytes_digest, canonical_json
 from proctor.domain.card import ProtocolCard
 from proctor.domain.decision import Decision
 from proctor.domain.evidence import Evidence
 from proctor.domain.item import Measurements
+from proctor.domain.labels import LabelScheme
 from proctor.domain.suite import Suite
 from proctor.domain.trial import FinishReason, Outcome
 from proctor.scorer.limitations import Limitation
@@ -73,6 +76,8 @@ class RewordingDetail(AnswerDetail):
     strategy: str
     level: int
     measurements: Measurements
+    labels: LabelScheme | None = Field(default=None, exclude_if=lambda labels: labels is None)
+    """How the prompt labels the options, where it is not by A., B., C., …; not written otherwise."""
 
 
 class ItemDetail(Frozen):

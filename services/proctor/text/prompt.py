@@ -7,35 +7,45 @@ from collections.abc import Sequence
 from typing import Final
 
 from proctor.domain.errors import BadInputError
-from proctor.domain.suite import PromptSection
+from proctor.domain.labels import LabelScheme, labelled, marks
+from proctor.domain.suite import FewShotExample, PromptSection
 
 DEFAULT_TEMPLATE: Final = "Question: {question}\nAnswer:"
 DEFAULT_CHOICE_TEMPLATE: Final = "Question: {question}\nOptions:\n{options}\nAnswer:"
-_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _PLACE: Final = re.compile(r"\{(question|options)\}")
+#: Where a solved example gives a letter: alone, before the option's text, in brackets or bold, or as the last word.
+_ANSWERS_LETTER: Final = re.compile(r"^[A-Z](?=[.):]|\s*$)|(?<=[(*])[A-Z](?=[)*])|\b[A-Z](?=[.)*\s]*$)")
 
 
-def render_prompt(section: PromptSection, question: str, choices: Sequence[str]) -> str:
+def render_prompt(
+    section: PromptSection, question: str, choices: Sequence[str], labels: LabelScheme | None = None
+) -> str:
     """The prompt of one question.
 
-    `{question}` and `{options}` (one line "A. text" an option) are replaced in one pass over the template, so that
-    braces in a question stay what they are. Solved examples come first, each in the same template followed by a
-    space, its answer and a blank line; an example without options in a multiple-choice prompt uses the default
-    template of its own kind.
+    `{question}` and `{options}` (one line "A. text" an option, or with the labels asked for) are replaced in one pass
+    over the template, so that braces in a question stay what they are. Solved examples come first, each in the same
+    template followed by a space, its answer and a blank line; an example without options in a multiple-choice prompt
+    uses the default template of its own kind. Examples with options are labelled like the question, because a model
+    copies the labels that it is shown, and the letter that such an example answers with (alone, before the option's
+    text, in brackets or bold, or as the last word) becomes the label in its place.
 
     Raises:
         BadInputError: when the item has options and the suite's template does not show them.
     """
-    examples = "".join(
-        f"{_fill(_template(section, example.choices), example.question, example.choices)} {example.answer}\n\n"
-        for example in section.few_shot
-    )
-    return examples + _fill(_template(section, choices), question, choices)
+    examples = "".join(_example(section, example, labels) for example in section.few_shot)
+    return examples + _fill(_template(section, choices), question, choices, labels)
 
 
-def option_lines(choices: Sequence[str]) -> str:
-    """The options as a prompt shows them, one line each."""
-    return "\n".join(f"{letter}. {choice}" for letter, choice in zip(_LETTERS, choices, strict=False))
+def _example(section: PromptSection, example: FewShotExample, labels: LabelScheme | None) -> str:
+    answer = example.answer
+    if labels is not None and len(example.choices) > labels.most_options:
+        labels = None
+    if labels is not None:
+        count = len(example.choices)
+        labels_by_letter = dict(zip(marks(None, count), marks(labels, count), strict=True))
+        answer = _ANSWERS_LETTER.sub(lambda found: labels_by_letter.get(found[0], found[0]), answer)
+    asked = _fill(_template(section, example.choices), example.question, example.choices, labels)
+    return f"{asked} {answer}\n\n"
 
 
 def _template(section: PromptSection, choices: Sequence[str]) -> str:
@@ -49,6 +59,6 @@ def _template(section: PromptSection, choices: Sequence[str]) -> str:
     return section.template
 
 
-def _fill(template: str, question: str, choices: Sequence[str]) -> str:
-    values = {"question": question, "options": option_lines(choices)}
+def _fill(template: str, question: str, choices: Sequence[str], labels: LabelScheme | None) -> str:
+    values = {"question": question, "options": "\n".join(labelled(choices, labels))}
     return _PLACE.sub(lambda match: values[match[1]], template)

@@ -13,6 +13,7 @@ from proctor.cli.variants.building import counted, ranked
 from proctor.cli.variants.opening import SuiteVariants
 from proctor.domain.canonical import canonical_json
 from proctor.domain.errors import BadInputError
+from proctor.domain.labels import LabelScheme, labelled
 from proctor.formats.faults import shown
 from proctor.formats.variant_lines import Entry
 from proctor.perturbation.library.fidelity import Fidelity
@@ -124,8 +125,12 @@ def print_item(document: dict[str, Any]) -> None:
         )
         say(f"\n{variant['variant_id']}  {variant['strategy']}, level {variant['level']}")
         say(f"  {_indented(variant['question'])}")
-        for option in variant["choices"] if variant["choices"] != item["choices"] else ():
-            say(f"  - {_indented(option)}")
+        if "labels" in variant:
+            for option in labelled(variant["choices"], LabelScheme(variant["labels"])):
+                say(f"  {_indented(option)}")
+        elif variant["choices"] != item["choices"]:
+            for option in variant["choices"]:
+                say(f"  - {_indented(option)}")
         say(f"  {figures}")
         if variant["provenance"]:
             say(f"  made by {canonical_json(variant['provenance']).decode()}")

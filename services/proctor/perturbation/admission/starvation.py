@@ -20,6 +20,7 @@ _NOTHING_TO_REWORD: Final = {
     "no_options": "these items have no options: name a strategy that rewords the question",
     "no_wordings": "the benchmark's wordings do not cover these items: use 'imported' with rewordings_path",
     "no_rewording": "the file of rewordings does not cover these items: check item_id, index and original in its rows",
+    "no_labels": "these items could be labelled in no other way without confusion: use option_shuffle",
     **dict.fromkeys(
         ("no_synonym", "no_clause", "no_names", "no_numbers", "no_gap", "no_long_word", "no_layout"),
         "these items give this strategy no place to change: name another one",

@@ -14,6 +14,7 @@ from proctor.perturbation.admission.renaming import CURRENCIES, RENAMED, STRATEG
 from proctor.perturbation.candidate import Candidate
 from proctor.perturbation.encoder import Encoder, distances
 from proctor.perturbation.library.store import Outcome, recipe_key
+from proctor.perturbation.strategies.option_relabel import OptionRelabel
 from proctor.text.invariants import CHECKS
 
 _REMEASURE: Final = "or give --remeasure, which measures and weighs every variant again with what is here"
@@ -122,10 +123,13 @@ def _recipe_fault(header: Header, entry: Entry) -> str | None:
     if len(entry.variants) > wanted:
         return f"it has {len(entry.variants)} variants, and the header's settings ask for {wanted}"
     for variant in entry.variants:
-        if (variant.strategy, variant.level) != (strategy, len(names)):
+        # A chain leaves out a rule that finds no place in an item, so the level may be below the number of strategies.
+        if variant.strategy != strategy or not 1 <= variant.level <= len(names):
             return (
                 f"a variant is by {shown(variant.strategy)} at level {variant.level}, and the header names {strategy!r}"
             )
+        if variant.labels is not None and OptionRelabel.name not in names:
+            return f"a variant has the labels {variant.labels.value!r}, which {strategy!r} does not make"
         fault = _renaming_fault(variant.provenance, names)
         if fault is not None:
             return fault
@@ -173,7 +177,9 @@ def _gated(header: Header, entry: Entry, variant: Variant, distance: float) -> V
 
 
 def _candidate(variant: Variant) -> Candidate:
-    return Candidate(variant.question, variant.choices, variant.strategy, variant.level, variant.provenance)
+    return Candidate(
+        variant.question, variant.choices, variant.strategy, variant.level, variant.provenance, variant.labels
+    )
 
 
 def _measure(file: VariantsFile, encoder: Encoder) -> dict[tuple[str, str], float]:

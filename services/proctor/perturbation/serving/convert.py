@@ -211,5 +211,7 @@ def _variant(variant: Variant) -> pb.Variant:
         choices=variant.choices,
         measurements=_measurements(variant.measurements),
     )
+    if variant.labels is not None:
+        message.labels = variant.labels.value
     message.provenance.update(variant.provenance)
     return message

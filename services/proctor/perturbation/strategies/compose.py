@@ -7,15 +7,16 @@ from typing import Final
 
 from proctor.domain.errors import BadInputError
 from proctor.domain.item import Item
-from proctor.perturbation.candidate import Candidate, Draft
+from proctor.domain.labels import LabelScheme
+from proctor.perturbation.candidate import Candidate, Draft, Rewrite
 from proctor.perturbation.strategies.base import EVERYTHING, Strategy
+from proctor.perturbation.strategies.rule import RuleStrategy
 
 #: Names of the field that suites may carry and that this version does not build.
 LATER: Final = (
     "back_translation",
     "forward_full",
     "noisy_rewrite",
-    "option_relabel",
     "paraphrase_llm",
 )
 #: Names of the field for what makes no variant, and what it makes instead.
@@ -23,10 +24,18 @@ NO_VARIANT: Final = {
     "delete": "takes part of the question away, so its answer need not be the item's: it is for noisy routers",
     "symbolic": "makes fresh items with other numbers and other answers",
 }
+#: On the digest of a rule in a chain: outcomes of before rules could be left out stand under other keys.
+_WHERE_IT_FITS: Final = " where it fits"
 
 
 class Chain:
-    """Strategies applied one after the other; each candidate changes by every one of them."""
+    """Strategies applied one after the other.
+
+    A strategy that rewords by rule is left out where it finds no place, as long as another rule of the chain finds one:
+    most questions lack something that one rule or another needs, and a chain of three would reword next to none. Every
+    other strategy (ready wordings, the options) must have an alternative, or the item gets no candidate: left out, it
+    would leave something else than the suite asks for.
+    """
 
     def __init__(self, strategies: Sequence[Strategy]) -> None:
         self._strategies = tuple(strategies)
@@ -43,37 +52,56 @@ class Chain:
 
     @property
     def level(self) -> int:
-        """Intensity: the number of strategies."""
+        """The greatest intensity: the number of strategies. A candidate's level is how many of them changed it."""
         return len(self._strategies)
 
     def data_digests(self, item: Item) -> list[str]:
-        """What each strategy draws on for this item."""
-        return [strategy.data_digest(item) for strategy in self._strategies]
+        """What each strategy draws on for this item, and whether it may be left out of it."""
+        alone = len(self._strategies) == 1
+        return [
+            strategy.data_digest(item) + ("" if alone or not _may_be_left_out(strategy) else _WHERE_IT_FITS)
+            for strategy in self._strategies
+        ]
 
     def candidates(self, item: Item, *, seed: int, limit: int) -> list[Candidate]:
         """At most `limit` candidates, each different from the others.
 
         The k-th candidate takes every strategy's k-th alternative; a strategy with fewer than another begins
-        again, so two options, which have but one other order, do not cap the number of wordings.
+        again, so two options, which have but one other order, do not cap the number of wordings. Its level counts the
+        strategies that changed something, and its provenance holds what they noted.
         """
         alternatives = [strategy.rewrites(item, seed=seed, limit=limit) for strategy in self._strategies]
-        if not all(alternatives):
+        if self._missing(alternatives) is not None:
             return []
-        found: dict[tuple[str, tuple[str, ...]], Candidate] = {}
-        for index in range(min(limit, max(map(len, alternatives)))):
-            draft = Draft.of(item)
-            for rewrites in alternatives:
-                draft = rewrites[index % len(rewrites)](draft)
-            candidate = Candidate(draft.question, draft.choices, self.name, self.level, dict(draft.provenance))
-            found.setdefault((draft.question, draft.choices), candidate)
+        present = [rewrites for rewrites in alternatives if rewrites]
+        found: dict[tuple[str, tuple[str, ...], LabelScheme | None], Candidate] = {}
+        for index in range(min(limit, max(map(len, present)))):
+            draft, level = Draft.of(item), 0
+            for rewrites in present:
+                before, draft = draft, rewrites[index % len(rewrites)](draft)
+                level += draft != before
+            facts = dict(draft.provenance)
+            candidate = Candidate(draft.question, draft.choices, self.name, level, facts, draft.labels)
+            found.setdefault((draft.question, draft.choices, draft.labels), candidate)
         return list(found.values())
 
     def nothing_for(self, item: Item, *, seed: int) -> tuple[str, str]:
-        """Why there is no candidate: the first strategy without an alternative says it."""
-        for strategy in self._strategies:
-            if not strategy.rewrites(item, seed=seed, limit=1):
-                return strategy.nothing_for(item)
-        return "no_candidate", "no strategy changed the item"
+        """Why there is no candidate: the first strategy that is missing says it."""
+        missing = self._missing([strategy.rewrites(item, seed=seed, limit=1) for strategy in self._strategies])
+        return ("no_candidate", "no strategy changed the item") if missing is None else missing.nothing_for(item)
+
+    def _missing(self, alternatives: Sequence[Sequence[Rewrite]]) -> Strategy | None:
+        """The first strategy without an alternative that cannot be left out."""
+        pairs = list(zip(self._strategies, alternatives, strict=True))
+        a_rule_fits = any(rewrites and _may_be_left_out(strategy) for strategy, rewrites in pairs)
+        for strategy, rewrites in pairs:
+            if not rewrites and not (a_rule_fits and _may_be_left_out(strategy)):
+                return strategy
+        return None
+
+
+def _may_be_left_out(strategy: Strategy) -> bool:
+    return isinstance(strategy, RuleStrategy)
 
 
 def make_chain(name: str, builders: Mapping[str, Callable[[], Strategy]]) -> Chain:

@@ -153,7 +153,7 @@ class ItemReply(_message.Message):
     def __init__(self, index: _Optional[int] = ..., item_id: _Optional[str] = ..., variants: _Optional[_Iterable[_Union[Variant, _Mapping]]] = ..., rejections: _Optional[_Iterable[_Union[Rejection, _Mapping]]] = ..., from_library: bool = ...) -> None: ...
 
 class Variant(_message.Message):
-    __slots__ = ("variant_id", "item_hash", "strategy", "level", "question", "choices", "measurements", "provenance")
+    __slots__ = ("variant_id", "item_hash", "strategy", "level", "question", "choices", "measurements", "provenance", "labels")
     VARIANT_ID_FIELD_NUMBER: _ClassVar[int]
     ITEM_HASH_FIELD_NUMBER: _ClassVar[int]
     STRATEGY_FIELD_NUMBER: _ClassVar[int]
@@ -162,6 +162,7 @@ class Variant(_message.Message):
     CHOICES_FIELD_NUMBER: _ClassVar[int]
     MEASUREMENTS_FIELD_NUMBER: _ClassVar[int]
     PROVENANCE_FIELD_NUMBER: _ClassVar[int]
+    LABELS_FIELD_NUMBER: _ClassVar[int]
     variant_id: str
     item_hash: str
     strategy: str
@@ -170,7 +171,8 @@ class Variant(_message.Message):
     choices: _containers.RepeatedScalarFieldContainer[str]
     measurements: Measurements
     provenance: _struct_pb2.Struct
-    def __init__(self, variant_id: _Optional[str] = ..., item_hash: _Optional[str] = ..., strategy: _Optional[str] = ..., level: _Optional[int] = ..., question: _Optional[str] = ..., choices: _Optional[_Iterable[str]] = ..., measurements: _Optional[_Union[Measurements, _Mapping]] = ..., provenance: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
+    labels: str
+    def __init__(self, variant_id: _Optional[str] = ..., item_hash: _Optional[str] = ..., strategy: _Optional[str] = ..., level: _Optional[int] = ..., question: _Optional[str] = ..., choices: _Optional[_Iterable[str]] = ..., measurements: _Optional[_Union[Measurements, _Mapping]] = ..., provenance: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., labels: _Optional[str] = ...) -> None: ...
 
 class Measurements(_message.Message):
     __slots__ = ("semantic_distance", "token_overlap", "edit_distance", "containment")
