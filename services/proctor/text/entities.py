@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
-from proctor.text.normalise import canonical_text
+from proctor.text.normalise import TEXTS_KEPT, canonical_text
 from proctor.text.surface import levenshtein
 from proctor.text.units import unit_of
 
 _TOKEN: Final = re.compile(r"[^\W_]+(?:['.&-][^\W_]+)*")
+#: A token that does not begin with a small letter of the alphabet; few do not, so few are looked at.
+_NOT_SMALL: Final = re.compile(r"(?=[^\W\d_a-z])(?<![^\W_])(?<![^\W_]['.&-])[^\W_]+(?:['.&-][^\W_]+)*")
 _BEFORE_SENTENCE: Final = re.compile(r"(?:^|[.!?:;]['\")\]]*\s*|[\"(]\s*)$")
 #: More than a sentence's end takes; the search is held to it, so that a long text is not read once for every name.
 _BREAK_CHARACTERS: Final = 8
@@ -41,6 +44,8 @@ _STEM_LETTERS: Final = 4
 _SLIP_LETTERS: Final = 5
 #: More names than this are not lost by slips of the keyboard, and need not be compared with every word.
 _SLIPS: Final = 8
+#: A language has not many more words in use, and benchmarks few of them.
+_WORDS_KEPT: Final = 16_384
 _INITIALS: Final = re.compile(r"\b(?:[A-Z]\.?){2,}")
 _NAME_RUN: Final = re.compile(r"[A-Z][^\W\d_]*(?: (?:of |the |and )*[A-Z][^\W\d_]*){1,7}")
 #: "Movie A", "Box 2": what stands before a label is a common noun, whatever its capital says.
@@ -56,9 +61,14 @@ def keeps_entities(original: str, rewording: str) -> bool:
     text stands for (United States, US) is not missed.
     """
     old_names, new_names = _names(original), _names(rewording)
+    if old_names == new_names:
+        return True
     old_words, new_words = _words(original), _words(rewording)
-    lost = _not_held(old_names, new_words) - _abbreviated(original, rewording)
-    gained = _not_held(new_names, old_words) - _abbreviated(rewording, original)
+    lost, gained = _not_held(old_names, new_words), _not_held(new_names, old_words)
+    if not lost and not gained:
+        return True
+    lost -= _abbreviated(original, rewording)
+    gained -= _abbreviated(rewording, original)
     if len(lost) <= _SLIPS:
         lost = {name for name in lost if not _slip(name, old_words & new_words)}
     if lost - _CALENDAR_WORDS or gained - _CALENDAR_WORDS:
@@ -68,11 +78,12 @@ def keeps_entities(original: str, rewording: str) -> bool:
 
 def _not_held(names: frozenset[str], others: frozenset[str]) -> set[str]:
     """The names that the other text's words hold in no form."""
+    missing = names - others
+    if not missing:
+        return set()
     stems = {word[:_STEM_LETTERS] for word in others if len(word) >= _STEM_LETTERS}
     return {
-        name
-        for name in names - others
-        if name[:_STEM_LETTERS] not in stems and others.isdisjoint(_DEMONYMS.get(name, ()))
+        name for name in missing if name[:_STEM_LETTERS] not in stems and others.isdisjoint(_DEMONYMS.get(name, ()))
     }
 
 
@@ -103,27 +114,34 @@ def _slip(name: str, kept: frozenset[str]) -> bool:
     return len(name) >= _SLIP_LETTERS and any(abs(len(name) - len(w)) < 2 and levenshtein(name, w) == 1 for w in kept)
 
 
+@lru_cache(maxsize=TEXTS_KEPT)
 def _words(text: str) -> frozenset[str]:
-    return frozenset(_key(token) for token in _TOKEN.findall(canonical_text(text)))
+    return frozenset(map(_key, _tokens(text)))
 
 
+@lru_cache(maxsize=TEXTS_KEPT)
+def _tokens(text: str) -> frozenset[str]:
+    return frozenset(_TOKEN.findall(canonical_text(text)))
+
+
+@lru_cache(maxsize=_WORDS_KEPT)
 def _key(token: str) -> str:
     folded = token.casefold().removesuffix("'s")
     return folded.removesuffix("s") if len(folded) > 3 else folded
 
 
+@lru_cache(maxsize=TEXTS_KEPT)
 def _names(text: str) -> frozenset[str]:
     plain = canonical_text(text)
-    capital, small = set(), set()
-    for match in _TOKEN.finditer(plain):
-        token = match.group()
-        if token[0].islower():
-            small.add(_key(token))
-        elif token[0].isupper() and not _BEFORE_SENTENCE.search(
-            plain, max(0, match.start() - _BREAK_CHARACTERS), match.start()
-        ):
+    capital = set()
+    for match in _NOT_SMALL.finditer(plain):
+        token, start = match.group(), match.start()
+        if token[0].isupper() and not _BEFORE_SENTENCE.search(plain, max(0, start - _BREAK_CHARACTERS), start):
             bare = token.removesuffix("'s").removesuffix("s")
             labelled = _LABEL.match(plain, match.end()) is not None
             if not labelled and not bare.isupper() and not any(character.isdigit() for character in bare):
                 capital.add(_key(token))
-    return frozenset(word for word in capital - small - _TITLE_WORDS if not _is_unit(word))
+    if not capital:
+        return frozenset()
+    small = (_key(token) for token in _tokens(text) if token[0].islower())
+    return frozenset(word for word in capital.difference(_TITLE_WORDS, small) if not _is_unit(word))

@@ -11,10 +11,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from decimal import Decimal
+from functools import lru_cache
 from typing import Final
 
 from proctor.text.entities import keeps_entities
-from proctor.text.normalise import words
+from proctor.text.normalise import TEXTS_KEPT, plain_words, words
 from proctor.text.numerals import Numeral, prepare, scan_numerals
 from proctor.text.quantities import quantities
 from proctor.text.relations import keeps_comparison, keeps_negation
@@ -48,7 +49,6 @@ _IMPLIED: Final = {value: frozenset(implying.split()) for value, implying in _IM
 _KEPT_SHARE: Final = 0.4
 #: Single questions may well be asked in a third of the words.
 _LONG_WORDS: Final = 20
-_WORD: Final = re.compile(r"[a-z]+")
 #: Quotients are rounded to 15 digits, so the reciprocal of a reciprocal misses by this much at most.
 _SAME: Final = Decimal("1e-9")
 _COUNTED_AT_A_GLANCE: Final = 5
@@ -71,20 +71,23 @@ def broken_invariants(original: str, rewording: str) -> list[str]:
     `entity`: a name inside a sentence of the original is missing, or the rewording names one that is not in it.
     `content`: the rewording of a longer text has so few words that conditions must be missing.
     """
+    if original == rewording:
+        return []
     return [name for name, keeps in CHECKS.items() if not keeps(original, rewording)]
 
 
 def keeps_numerals(original: str, rewording: str) -> bool:
     """Whether both texts hold the same numbers, some of them perhaps more often."""
     old, new = prepare(original), prepare(rewording)
-    old_found, new_found = scan_numerals(old), scan_numerals(new)
+    if _said(old) == _said(new):
+        return True
     names = shared_names(original, rewording)
     lost, gained = _missing(old, new), _missing(new, old)
     explained_old = _converted(old, new) | _turned(lost, old, new, names) | _summed_up(old, _THESE)
     explained_new = _converted(new, old) | _turned(gained, new, old, names) | _summed_up(new, _DEFINITE)
     if lost - explained_old or gained - explained_new:
         return False
-    old_counts, new_counts = _cardinals(old_found), _cardinals(new_found)
+    old_counts, new_counts = _cardinals(scan_numerals(old)), _cardinals(scan_numerals(new))
     for value in explained_old - new_counts.keys():
         del old_counts[value]
     for value in explained_new - old_counts.keys():
@@ -100,6 +103,12 @@ def keeps_content(original: str, rewording: str) -> bool:
     return length < _LONG_WORDS or len(words(rewording)) >= _KEPT_SHARE * length
 
 
+@lru_cache(maxsize=TEXTS_KEPT)
+def _said(prepared: str) -> Counter[tuple[Decimal, bool]]:
+    """How often each number is said; with the same in both texts there is nothing that could be lost."""
+    return Counter((numeral.value, numeral.ordinal) for numeral in scan_numerals(prepared))
+
+
 def _cardinals(found: Iterable[Numeral]) -> Counter[Decimal]:
     return Counter(numeral.value for numeral in found if not numeral.ordinal and numeral.value != 1)
 
@@ -111,7 +120,7 @@ def _missing(text: str, other_text: str) -> set[Decimal]:
     # "A third of them" may be read as an ordinal: 3 stands for 1/3 too.
     there |= {1 / numeral.value for numeral in others if numeral.ordinal and numeral.value}
     other_ordinals = {numeral.value for numeral in others if numeral.ordinal}
-    cues = set(_WORD.findall(other_text))
+    cues = plain_words(other_text)
     missing = set()
     for value, ordinal in {(numeral.value, numeral.ordinal) for numeral in these}:
         if value == 1 or value in there or any(abs(value - each) < _SAME for each in there):

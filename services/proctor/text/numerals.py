@@ -9,7 +9,7 @@ from decimal import Context, Decimal
 from functools import lru_cache
 from typing import NamedTuple
 
-from proctor.text.normalise import normalise
+from proctor.text.normalise import TEXTS_KEPT, normalise
 from proctor.text.number_words import (
     ARTICLES,
     CARDINALS,
@@ -30,14 +30,21 @@ _CONTEXT = Context(prec=15)
 _VULGAR = re.compile(r"(?=[\u00bc-\u00be\u2150-\u215e])")
 _TOKEN = re.compile(
     r"(?P<number>(?<![^\W_])(?<![^\W\d_]-)-?(?:\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+))"
-    r"|(?P<suffix>(?<=\d)(?:st|nd|rd|th|k)\b)|(?P<word>[^\W\d_]+)|(?P<mark>[%/:\u00a2])|(?P<gap>\s+|[-\u2010-\u2015]+)|."
+    r"|(?P<suffix>(?<=\d)(?:st|nd|rd|th|k)\b)|(?P<word>[^\W\d_]+)|(?P<mark>[%/:\u00a2])|(?P<gap>[-\u2010-\u2015]+)|\S"
 )
 
-
-#: What any number must contain, so that the many texts without one are not read token by token.
-_ANY = re.compile(
-    r"\d|\b(?:" + "|".join([*CARDINALS, *ORDINALS, *SCALES, *MULTIPLES, *HALVES, "dozen", "quarter"]) + r")"
-)
+#: Between these no number goes on, so clauses are read apart.
+_CLAUSE_END = re.compile(r"(?<=[.,;?!])\s+")
+#: Rewordings of one text share most of its clauses.
+_CLAUSES_KEPT = 4096
+#: A longer clause is no clause, and not worth the memory.
+_LONG_CLAUSE = 400
+#: The words that a number can begin with.
+_OPENING = frozenset((*CARDINALS, *ORDINALS, *MULTIPLES, *HALVES, *ARTICLES, "dozen"))
+#: One of these, or a digit, is in every number; so the many clauses without one are not read token by token.
+_TELLING = (_OPENING - ARTICLES) | SCALES.keys() | {"quarter"}
+_DIGIT = re.compile(r"\d")
+_LETTERS = re.compile(r"[^\W\d_]+")
 
 
 class Numeral(NamedTuple):
@@ -67,24 +74,46 @@ def numerals(text: str) -> Counter[Decimal]:
     return Counter(numeral.value for numeral in scan_numerals(prepare(text)))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=TEXTS_KEPT)
 def prepare(text: str) -> str:
     """The form of the text that `scan_numerals` reads, and into which its spans point."""
     parted = normalise(_VULGAR.sub(" ", text)).replace("per cent", "percent")
     return parted.replace("\u2044", "/").replace("\u2212", "-")
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=TEXTS_KEPT)
 def scan_numerals(prepared: str) -> tuple[Numeral, ...]:
-    """The numbers of a prepared text in reading order. Cached: several invariants read the same two texts."""
-    if not _ANY.search(prepared):
+    """The numbers of a prepared text in reading order."""
+    found: list[Numeral] = []
+    start = 0
+    for end, following in _clause_spans(prepared):
+        clause = prepared[start:end]
+        of_clause = _of_short_clause(clause) if len(clause) <= _LONG_CLAUSE else _of_clause(clause)
+        for value, first, last, ordinal in of_clause:
+            found.append(Numeral(value, start + first, start + last, ordinal))
+        start = following
+    return tuple(found)
+
+
+def _clause_spans(prepared: str) -> Iterator[tuple[int, int]]:
+    """Where each clause ends and the next begins."""
+    for match in _CLAUSE_END.finditer(prepared):
+        yield match.span()
+    yield len(prepared), len(prepared)
+
+
+def _of_clause(clause: str) -> tuple[Numeral, ...]:
+    if not _DIGIT.search(clause) and _TELLING.isdisjoint(_LETTERS.findall(clause)):
         return ()
-    tokens = [
+    solid = [
         _Token(match.lastgroup or "other", match.group(), match.start(), match.end())
-        for match in _TOKEN.finditer(prepared)
+        for match in _TOKEN.finditer(clause)
+        if match.lastgroup != "gap"
     ]
-    solid = [token for token in tokens if token.kind != "gap"]
     return tuple(_Reader(solid).read())
+
+
+_of_short_clause = lru_cache(maxsize=_CLAUSES_KEPT)(_of_clause)
 
 
 class _Reader:
@@ -111,12 +140,16 @@ class _Reader:
     def read(self) -> Iterator[Numeral]:
         while self._at < len(self._tokens):
             first = self._at
+            token = self._tokens[first]
+            if token.kind != "number" and token.text not in _OPENING:
+                self._at += 1
+                continue
             self._is_ordinal = False
             value = self._numeral()
             if value is None:
                 self._at = first + 1
             else:
-                yield Numeral(value, self._tokens[first].start, self._tokens[self._at - 1].end, self._is_ordinal)
+                yield Numeral(value, token.start, self._tokens[self._at - 1].end, self._is_ordinal)
 
     def _numeral(self) -> Decimal | None:
         value = self._multiple()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
+from functools import lru_cache
 from typing import Final
 
-from proctor.text.normalise import normalise
+from proctor.text.normalise import TEXTS_KEPT, normalise, plain_words
 
 #: Opposites; a side holds its synonyms and forms, parted by spaces. Left out are pairs that a faithful rewording
 #: exchanges by turning the sentence round (buy and sell, give and get, win and lose, before and after), and first and
@@ -45,17 +45,21 @@ _PAIRS: Final = (
     ("import imports imported importing", "export exports exported exporting"),
 )
 OPPOSITES: Final = tuple((frozenset(one.split()), frozenset(other.split())) for one, other in _PAIRS)
-_WORD: Final = re.compile(r"[a-z]+")
+#: For each word the pairs that it is in, by their number, and its side of them.
+_PLACES: Final = {
+    word: tuple((pair, side) for pair, sides in enumerate(OPPOSITES) for side in (0, 1) if word in sides[side])
+    for word in frozenset().union(*(words for pair in OPPOSITES for words in pair))
+}
 
 
 def turned_round(original: str, rewording: str) -> bool:
     """Whether one text has only the one side of a pair of opposites, and the other text only the other side."""
-    old, new = frozenset(_WORD.findall(normalise(original))), frozenset(_WORD.findall(normalise(rewording)))
-    return any(
-        (_only(old, one, other) and _only(new, other, one)) or (_only(old, other, one) and _only(new, one, other))
-        for one, other in OPPOSITES
-    )
+    old, new = _one_sided(normalise(original)), _one_sided(normalise(rewording))
+    return any((pair, 1 - side) in new for pair, side in old)
 
 
-def _only(words: frozenset[str], these: frozenset[str], those: frozenset[str]) -> bool:
-    return not words.isdisjoint(these) and words.isdisjoint(those)
+@lru_cache(maxsize=TEXTS_KEPT)
+def _one_sided(normalised: str) -> frozenset[tuple[int, int]]:
+    """The pairs of which a text has one side only, and which side."""
+    held = {place for word in plain_words(normalised) for place in _PLACES.get(word, ())}
+    return frozenset((pair, side) for pair, side in held if (pair, 1 - side) not in held)

@@ -9,6 +9,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from proctor.text.normalise import TEXTS_KEPT
 from proctor.text.numerals import scan_numerals
 from proctor.text.units import unit_of
 
@@ -43,7 +44,7 @@ class Quantity(NamedTuple):
     end: int
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=TEXTS_KEPT)
 def quantities(prepared: str) -> tuple[Quantity, ...]:
     """The amounts of a prepared text in units that convert: single ones, compound ones as one, and times of day."""
     single = sorted((*_with_numbers(prepared), *_with_articles(prepared)), key=lambda each: each.start)

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from decimal import Decimal
+from functools import lru_cache
 from typing import Final
 
-from proctor.text.normalise import normalise
+from proctor.text.normalise import TEXTS_KEPT, normalise, plain_words
 from proctor.text.numerals import prepare, scan_numerals
 from proctor.text.opposites import turned_round
 from proctor.text.sides import Sides, shared_names, sides
 
 _NEGATION: Final = re.compile(r"\b(?:not|\w+n't|cannot|never|no|none|nobody|nothing|neither|nor|without)\b")
+#: One of these, or n't, is in every negation.
+_NEGATION_WORDS: Final = frozenset(
+    ["not", "cannot", "never", "no", "none", "nobody", "nothing", "neither", "nor", "without"]
+)
 #: Ways to deny without a negation. They excuse a negation that went or came; alone they prove nothing.
 #: What is denied here is a state of mind, and no fact that an answer stands on.
 _IDIOM: Final = re.compile(
@@ -43,6 +49,8 @@ _UPPER_BOUND: Final = re.compile(
 )
 _STRICT_LOWER: Final = re.compile(r"\b(?:at least|no less than|no fewer than|not less than) \S*\d")
 _STRICT_UPPER: Final = re.compile(r"\b(?:at most|no more than|not more than|no greater than) \S*\d")
+#: One of these is in every strict bound.
+_BOUND_WORDS: Final = frozenset(("least", "most", "less", "fewer", "more", "greater"))
 _WORD: Final = re.compile(r"[a-z]+")
 #: Words after a number within which "more" or "less" belongs to it: "7 centimeters shorter", "5 years of age older".
 _REACH: Final = 4
@@ -50,10 +58,21 @@ _REACH: Final = 4
 
 def keeps_negation(original: str, rewording: str) -> bool:
     """False when one text denies something and the other has neither a negation nor another way to deny."""
-    old, new = _IDIOM.sub(" ", normalise(original)), _IDIOM.sub(" ", normalise(rewording))
-    if bool(_NEGATION.search(old)) == bool(_NEGATION.search(new)):
+    old, new = normalise(original), normalise(rewording)
+    if _negates(old) == _negates(new):
         return True
-    return bool(_DENIAL.search(new if _NEGATION.search(old) else old))
+    return bool(_DENIAL.search(_without_idioms(new if _negates(old) else old)))
+
+
+@lru_cache(maxsize=TEXTS_KEPT)
+def _negates(normalised: str) -> bool:
+    if plain_words(normalised).isdisjoint(_NEGATION_WORDS) and "n't" not in normalised:
+        return False
+    return bool(_NEGATION.search(normalised)) and bool(_NEGATION.search(_without_idioms(normalised)))
+
+
+def _without_idioms(normalised: str) -> str:
+    return _IDIOM.sub(" ", normalised)
 
 
 def keeps_comparison(original: str, rewording: str) -> bool:
@@ -68,14 +87,24 @@ def keeps_comparison(original: str, rewording: str) -> bool:
 
 
 def _bounds_differ(these: str, others: str) -> bool:
-    lower, upper = bool(_LOWER_BOUND.search(others)), bool(_UPPER_BOUND.search(others))
-    return bool((_STRICT_LOWER.search(these) and not lower) or (_STRICT_UPPER.search(these) and not upper))
+    lower, upper = _strict_bounds(these)
+    return (lower and not _LOWER_BOUND.search(others)) or (upper and not _UPPER_BOUND.search(others))
+
+
+@lru_cache(maxsize=TEXTS_KEPT)
+def _strict_bounds(prepared: str) -> tuple[bool, bool]:
+    """Whether the text bounds a number from below, and from above."""
+    if plain_words(prepared).isdisjoint(_BOUND_WORDS):
+        return False, False
+    return bool(_STRICT_LOWER.search(prepared)), bool(_STRICT_UPPER.search(prepared))
 
 
 def _direction_turned(old: str, new: str) -> bool:
     old_all, new_all = _directions(old), _directions(new)
     if len(old_all) == 1 and len(new_all) == 1 and old_all != new_all:
         return True
+    if not old_all or not new_all:
+        return False
     old_by_number, new_by_number = _directions_of_numbers(old), _directions_of_numbers(new)
     return any(not old_by_number[value] & new_by_number[value] for value in old_by_number.keys() & new_by_number.keys())
 
@@ -97,12 +126,14 @@ def _sides_of(prepared: str, words: frozenset[str], names: frozenset[str]) -> se
     }
 
 
+@lru_cache(maxsize=TEXTS_KEPT)
 def _directions(text: str) -> set[str]:
-    found = set(_WORD.findall(text))
-    return {name for name, words in (("up", _UP), ("down", _DOWN)) if found & words}
+    found = plain_words(text)
+    return {name for name, words in (("up", _UP), ("down", _DOWN)) if not found.isdisjoint(words)}
 
 
-def _directions_of_numbers(prepared: str) -> dict[Decimal, set[str]]:
+@lru_cache(maxsize=TEXTS_KEPT)
+def _directions_of_numbers(prepared: str) -> Mapping[Decimal, set[str]]:
     """For each number, whether it says how much more or how much less; numbers that say neither are left out."""
     found: dict[Decimal, set[str]] = {}
     numerals = scan_numerals(prepared)

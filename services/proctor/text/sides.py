@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final, NamedTuple
 
-from proctor.text.normalise import canonical_text
+from proctor.text.normalise import TEXTS_KEPT, canonical_text
 
 _TOKEN: Final = re.compile(r"[^\W\d_]+")
 #: A name further off than this is not what a relation is about; it also bounds the work on hostile texts.
@@ -31,13 +32,16 @@ class Sides(NamedTuple):
 
 def shared_names(original: str, rewording: str) -> frozenset[str]:
     """Words, case-folded, that both texts write with a capital and neither writes small."""
-    capital: list[set[str]] = []
-    small: set[str] = set()
-    for text in (original, rewording):
-        tokens = _TOKEN.findall(canonical_text(text))
-        capital.append({token.casefold() for token in tokens if token[0].isupper()})
-        small |= {token.casefold() for token in tokens if token[0].islower()}
-    return frozenset((capital[0] & capital[1]) - small)
+    (old_capital, old_small), (new_capital, new_small) = _by_case(original), _by_case(rewording)
+    return (old_capital & new_capital) - old_small - new_small
+
+
+@lru_cache(maxsize=TEXTS_KEPT)
+def _by_case(text: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The words, case-folded, that a text writes with a capital, and those that it writes small."""
+    tokens = set(_TOKEN.findall(canonical_text(text)))
+    capital = frozenset(token.casefold() for token in tokens if token[0].isupper())
+    return capital, frozenset(token.casefold() for token in tokens if token[0].islower())
 
 
 def sides(prepared: str, start: int, end: int, names: frozenset[str]) -> Sides:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
-from proctor.text.normalise import words
+from proctor.text.normalise import TEXTS_KEPT, words
 
 #: Long enough that sharing one by chance is rare in a benchmark, short enough that a question has many.
 NGRAM_WORDS: Final = 5
@@ -31,10 +32,15 @@ def token_overlap(
     The two are averaged instead of pooled, because in a pool a long question would drown any change of its
     options, and the order of options is what a model memorises as readily as the words.
     """
-    overlap = jaccard(bigrams(words(question)), bigrams(words(rewording)))
+    overlap = jaccard(_bigrams_of(question), _bigrams_of(rewording))
     if not choices:
         return overlap
     return (overlap + jaccard(bigrams(tuple(choices)), bigrams(tuple(reworded_choices)))) / 2
+
+
+@lru_cache(maxsize=TEXTS_KEPT)
+def _bigrams_of(text: str) -> frozenset[Hashable]:
+    return bigrams(words(text))
 
 
 def containment(text: str, rewording: str) -> float:
@@ -45,13 +51,19 @@ def containment(text: str, rewording: str) -> float:
     """
     ours, theirs = words(text), words(rewording)
     n = min(NGRAM_WORDS, len(ours))
-    kept = _ngrams(theirs, n)
-    grams = [ours[start : start + n] for start in range(len(ours) - n + 1)] if n else []
-    return sum(gram in kept for gram in grams) / len(grams) if grams else 1.0
+    if not n:
+        return 1.0
+    grams, kept = _ngrams_of(text, n), frozenset(_ngrams(theirs, n))
+    return sum(map(kept.__contains__, grams)) / len(grams)
 
 
-def _ngrams(tokens: Sequence[str], n: int) -> frozenset[tuple[str, ...]]:
-    return frozenset(tuple(tokens[start : start + n]) for start in range(len(tokens) - n + 1))
+@lru_cache(maxsize=TEXTS_KEPT)
+def _ngrams_of(text: str, n: int) -> tuple[tuple[str, ...], ...]:
+    return tuple(_ngrams(words(text), n))
+
+
+def _ngrams(tokens: tuple[str, ...], n: int) -> Iterator[tuple[str, ...]]:
+    return zip(*(tokens[start:] for start in range(n)), strict=False)
 
 
 def word_edit_distance(left: str, right: str) -> float:
@@ -67,6 +79,7 @@ def levenshtein(left: Sequence[Hashable], right: Sequence[Hashable]) -> int:
     Bit-parallel over one integer as wide as `left` is long (Hyyrö 2003, "A bit-vector algorithm for computing
     Levenshtein and Damerau edit distances"): a row of the table costs a handful of integer operations.
     """
+    left, right = _unlike(left, right)
     if not left or not right:
         return max(len(left), len(right))
     positions: dict[Hashable, int] = {}
@@ -86,3 +99,13 @@ def levenshtein(left: Sequence[Hashable], right: Sequence[Hashable]) -> int:
         down = (down << 1) & mask
         positive, negative = (down | ~(diagonal | up)) & mask, diagonal & up
     return distance
+
+
+def _unlike(left: Sequence[Hashable], right: Sequence[Hashable]) -> tuple[Sequence[Hashable], Sequence[Hashable]]:
+    """Both without what they begin and end with alike, which costs no edit: most of a text that a rule has changed."""
+    shorter = min(len(left), len(right))
+    head = next((at for at in range(shorter) if left[at] != right[at]), shorter)
+    left, right = left[head:], right[head:]
+    shorter -= head
+    tail = next((at for at in range(shorter) if left[-1 - at] != right[-1 - at]), shorter)
+    return left[: len(left) - tail], right[: len(right) - tail]

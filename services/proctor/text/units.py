@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from decimal import Decimal
+from functools import lru_cache
 from typing import Final, NamedTuple
 
+from proctor.text.normalise import TEXTS_KEPT, plain_words
 from proctor.text.numerals import prepare, scan_numerals
 
 #: Kinds of quantity; units parted by '|', spellings by spaces, the first of which names the unit. Cents are read as
@@ -45,6 +48,10 @@ _AFTER_NUMBER: Final = re.compile(r"[\s-]{0,2}(?:degrees? )?(\u00b0[cf]\b|[a-z]+
 _RATE: Final = re.compile(
     r"(?:\b(?:per|each|every) |/)([a-z]+)|\b(hourly|daily|weekly|monthly|yearly|annual|annually)\b"
 )
+#: One of these, or a stroke, is in every rate.
+_RATE_WORDS: Final = frozenset(
+    ["per", "each", "every", "hourly", "daily", "weekly", "monthly", "yearly", "annual", "annually"]
+)
 #: An article may say a rate ("an hour") and may not ("in an hour"), so it proves none and excuses one.
 _MAYBE_RATE: Final = re.compile(r"\ban? ([a-z]+)")
 _ASKED: Final = re.compile(r"\b(?:how many|number of|in|amount of) (?:total |more |whole )?([a-z]+)")
@@ -69,7 +76,8 @@ def keeps_units(original: str, rewording: str) -> bool:
     return all(any(unit.kind == kind for unit in asked_old & asked_new) for kind in kinds)
 
 
-def _units_of_numbers(prepared: str) -> dict[Decimal, set[Unit]]:
+@lru_cache(maxsize=TEXTS_KEPT)
+def _units_of_numbers(prepared: str) -> Mapping[Decimal, set[Unit]]:
     """Units that stand right before or after each number; numbers without one are left out."""
     found: dict[Decimal, set[Unit]] = {}
     for numeral in scan_numerals(prepared):
@@ -83,9 +91,18 @@ def _units_of_numbers(prepared: str) -> dict[Decimal, set[Unit]]:
 
 def _rates_differ(these: str, others: str) -> bool:
     """Whether one text counts per hour and the other per day, and neither names the other's unit as one."""
-    here, there = _units_of(_RATE, these), _units_of(_RATE, others)
+    here, there = _rates(these), _rates(others)
+    if here == there:
+        return False
     kinds = {unit.kind for unit in here} & {unit.kind for unit in there}
     return bool(kinds) and not here & (there | _units_of(_MAYBE_RATE, others))
+
+
+@lru_cache(maxsize=TEXTS_KEPT)
+def _rates(prepared: str) -> frozenset[Unit]:
+    if "/" not in prepared and plain_words(prepared).isdisjoint(_RATE_WORDS):
+        return frozenset()
+    return frozenset(_units_of(_RATE, prepared))
 
 
 def _units_of(pattern: re.Pattern[str], prepared: str) -> set[Unit]:
@@ -93,5 +110,6 @@ def _units_of(pattern: re.Pattern[str], prepared: str) -> set[Unit]:
     return {_UNITS[word] for word in words if word in _UNITS}
 
 
-def _asked(prepared: str) -> set[Unit]:
-    return {_UNITS[word] for word in _ASKED.findall(prepared) if word in _UNITS}
+@lru_cache(maxsize=TEXTS_KEPT)
+def _asked(prepared: str) -> frozenset[Unit]:
+    return frozenset(_UNITS[word] for word in _ASKED.findall(prepared) if word in _UNITS)

@@ -6,17 +6,20 @@ from collections import Counter
 from typing import Final, NamedTuple
 
 from proctor.domain.item import Item, Measurements, Rejection, Variant
+from proctor.domain.labels import labelled
 from proctor.domain.suite import PerturbationSection
 from proctor.perturbation.admission.renaming import undone
 from proctor.perturbation.candidate import Candidate
 from proctor.text.invariants import broken_invariants
 from proctor.text.normalise import canonical_text, has_lone_surrogate
+from proctor.text.option_labels import stand_apart
 from proctor.text.surface import containment, token_overlap, word_edit_distance
 
 EMPTY: Final = "empty"
 NOT_TEXT: Final = "not_text"
 TOO_LONG: Final = "too_long"
 OPTIONS_CHANGED: Final = "options_changed"
+LABELS_UNCLEAR: Final = "labels_unclear"
 UNCHANGED: Final = "unchanged"
 SURFACE_TOO_CLOSE: Final = "surface_too_close"
 TOO_CLOSE: Final = "too_close"
@@ -59,7 +62,9 @@ def screen(item: Item, candidate: Candidate, settings: PerturbationSection) -> S
 
 def surface(item: Item, candidate: Candidate) -> Screened:
     """How different a candidate looks, whatever it means."""
-    overlap = token_overlap(item.question, candidate.question, item.choices, candidate.choices)
+    # Behind other labels every option looks different, as it does behind another option.
+    shown = candidate.choices if candidate.labels is None else labelled(candidate.choices, candidate.labels)
+    overlap = token_overlap(item.question, candidate.question, item.choices, shown)
     return Screened(
         token_overlap=round(overlap, _SHARE_DIGITS),
         edit_distance=round(word_edit_distance(item.question, candidate.question), _SHARE_DIGITS),
@@ -102,6 +107,7 @@ def weigh(
             containment=screened.containment,
         ),
         provenance=dict(candidate.provenance),
+        labels=candidate.labels,
     )
 
 
@@ -136,8 +142,12 @@ def _unusable(item: Item, candidate: Candidate) -> tuple[str, str] | None:
         return NOT_TEXT, "the rewording is not valid Unicode"
     if len(question) > MAX_QUESTION_CHARACTERS:
         return TOO_LONG, f"the rewording has {len(question)} characters; at most {MAX_QUESTION_CHARACTERS} are read"
-    if Counter(candidate.choices) != Counter(item.choices):
+    if candidate.choices != item.choices and Counter(candidate.choices) != Counter(item.choices):
         return OPTIONS_CHANGED, "the options are not the item's options in some order"
+    if candidate.labels is not None:
+        if not stand_apart(candidate.labels, question, candidate.choices):
+            return LABELS_UNCLEAR, f"the labels {candidate.labels.value!r} could be taken for a part of the text"
+        return None
     if candidate.choices == item.choices and canonical_text(question) == canonical_text(item.question):
         return UNCHANGED, "the rewording is the original"
     return None

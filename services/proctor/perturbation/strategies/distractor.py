@@ -82,7 +82,7 @@ class Distractor(RuleStrategy):
 
 def _gaps(question: str) -> Iterator[int]:
     """Where a sentence begins that stands on its own feet."""
-    fixed = Fixed(question)
+    fixed = Fixed.of(question)
     for number, (start, end) in enumerate(sentences(question)):
         sentence = question[start:end]
         asks_alone = number == 0 and not _PRONOUN.search(sentence)

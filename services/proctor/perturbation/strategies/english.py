@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from functools import lru_cache
 from typing import Final, NamedTuple
+
+from proctor.text.normalise import TEXTS_KEPT
 
 #: Quoted text, code, formulas and tags: a change in there changes what is asked. Bounded, because an opening mark that
 #: nothing closes would otherwise be followed to the end of the text every time.
@@ -47,7 +50,8 @@ class Sentence(NamedTuple):
     end: int
 
 
-def sentences(text: str) -> list[Sentence]:
+@lru_cache(maxsize=TEXTS_KEPT)
+def sentences(text: str) -> tuple[Sentence, ...]:
     """The sentences of a text in order, told by end marks before a capital, a digit or a quote.
 
     Abbreviations (Mr., 4 p.m.) end no sentence, so two of them may be read as one: a rule then does less, not wrong.
@@ -63,11 +67,17 @@ def sentences(text: str) -> list[Sentence]:
     end = len(text.rstrip())
     if start < end:
         found.append(Sentence(start, end))
-    return found
+    return tuple(found)
 
 
 class Fixed:
     """The spans of a text that no rule may change."""
+
+    @staticmethod
+    @lru_cache(maxsize=TEXTS_KEPT)
+    def of(text: str) -> Fixed:
+        """Those of this text, found once for all rules."""
+        return Fixed(text)
 
     def __init__(self, text: str) -> None:
         spans = [match.span() for match in _QUOTED.finditer(text)]

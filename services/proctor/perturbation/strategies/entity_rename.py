@@ -107,7 +107,7 @@ class EntityRename(RuleStrategy):
 
     def _free(self, question: str) -> dict[str, str]:
         """Names that may be replaced, with their kind, in the order of their first mention."""
-        fixed = Fixed(question)
+        fixed = Fixed.of(question)
         starts = {sentence.start for sentence in sentences(question)}
         found: dict[str, str] = {}
         bound: set[str] = set()
@@ -149,7 +149,7 @@ def _part_of_longer(question: str, start: int, end: int, starts: set[int]) -> bo
 
 def _dollars(question: str, others: tuple[str, ...]) -> dict[str, str]:
     """The currency's renaming, where the question's only money is dollars and nothing outside it names them."""
-    if _DOLLAR_SIGN.search(question) or _OTHER_MONEY.search(question) or Fixed(question):
+    if _DOLLAR_SIGN.search(question) or _OTHER_MONEY.search(question) or Fixed.of(question):
         return {}
     if any("$" in text or "dollar" in text.lower() for text in others):
         return {}

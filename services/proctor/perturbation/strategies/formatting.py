@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
 from proctor.domain.item import Item
 from proctor.perturbation.strategies.draws import Draws
 from proctor.perturbation.strategies.english import Fixed, sentences
 from proctor.perturbation.strategies.rule import Maker, Reworded, RuleStrategy
+from proctor.text.normalise import TEXTS_KEPT
 
 _SPACE_AFTER_COMMA: Final = re.compile(r"(?<=[a-z]), (?=[a-z])")
 _STRAIGHT: Final = str.maketrans({"\u2019": "'", "\u2018": "'", "\u201c": '"', "\u201d": '"'})
@@ -72,7 +74,7 @@ def _straight_quotes(question: str) -> str | None:
 
 
 def _curly_apostrophes(question: str) -> str | None:
-    return None if Fixed(question) else re.sub(r"(?<=[A-Za-z])'(?=[a-z])", "\u2019", question)
+    return None if Fixed.of(question) else re.sub(r"(?<=[A-Za-z])'(?=[a-z])", "\u2019", question)
 
 
 def _lower_case(question: str) -> str | None:
@@ -84,9 +86,10 @@ def _upper_case(question: str) -> str | None:
     return question.upper() if question.isascii() and not _hangs_on_case(question) else None
 
 
+@lru_cache(maxsize=TEXTS_KEPT)
 def _hangs_on_case(question: str) -> bool:
     """Whether it has quotes, code or layout, or words with their own capitals: NASA, iPhone, plan B."""
-    if Fixed(question) or _LAID_OUT.search(question):
+    if Fixed.of(question) or _LAID_OUT.search(question):
         return True
     return any(
         run not in ("A", "I") if len(run) == 1 and run.isupper() else run[1:] != run[1:].lower()
@@ -105,7 +108,7 @@ def _spaced_final_mark(question: str) -> str | None:
 
 
 def _no_comma_space(question: str) -> str | None:
-    return None if Fixed(question) else _SPACE_AFTER_COMMA.sub(",", question)
+    return None if Fixed.of(question) else _SPACE_AFTER_COMMA.sub(",", question)
 
 
 #: In the order in which they are applied; of those that shut each other out the later finds nothing more to do.

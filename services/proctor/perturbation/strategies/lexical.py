@@ -91,7 +91,7 @@ class Lexical(RuleStrategy):
         return make if found else None
 
     def _replaceable(self, question: str, item: Item) -> dict[str, list[Edit]]:
-        fixed = Fixed(question)
+        fixed = Fixed.of(question)
         starts: set[int] | None = None
         present = frozenset(words(question))
         held = frozenset(word for text in (*item.choices, item.target) for word in words(text))

@@ -71,7 +71,7 @@ class NumberWords(RuleStrategy):
 
 
 def _places(question: str) -> list[Edit]:
-    fixed = Fixed(question)
+    fixed = Fixed.of(question)
     starts = {sentence.start for sentence in sentences(question)}
     places = []
     for match in _DIGITS.finditer(question):

@@ -58,7 +58,7 @@ class Syntactic(RuleStrategy):
 
 
 def _moves(question: str) -> Iterator[_Move]:
-    fixed = Fixed(question)
+    fixed = Fixed.of(question)
     spans = [span for span in sentences(question) if span.end - span.start <= _MAX_SENTENCE]
     free = [span for span in spans if not fixed.touches(*span)]
     for span in free:

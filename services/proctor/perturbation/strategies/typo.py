@@ -56,7 +56,7 @@ class Typo(RuleStrategy):
 
     def maker(self, question: str, item: Item) -> Maker | None:
         """Slips in words drawn at random."""
-        fixed = Fixed(question)
+        fixed = Fixed.of(question)
         asked_for = {word for text in (*item.choices, item.target) for word in words(text)}
         free = [
             match

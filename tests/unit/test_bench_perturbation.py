@@ -1,0 +1,79 @@
+"""The speed benchmark counts what it says: every rewording that the rules made, and those that the gate passed on.
+
+Nothing is timed here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from proctor.domain.item import Rejection
+from proctor.domain.suite import PerturbationSection
+from proctor.perturbation.admission.gate import screen
+from proctor.perturbation.strategies.compose import make_chain
+from proctor.perturbation.strategies.rules import RULE_STRATEGIES
+from tests.support import REPOSITORY
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[SimpleNamespace]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(REPOSITORY / "scripts"))
+        names = ("bench_perturbation", "benchmarking.stories")
+        yield SimpleNamespace(**{name.rpartition(".")[2]: importlib.import_module(name) for name in names})
+
+
+def test_all_that_each_rule_makes_is_counted_and_what_the_gate_passes_on(bench: SimpleNamespace) -> None:
+    items = bench.stories.made_up(6, seed=1)
+    settings = PerturbationSection(perturbation_strategy="typo")
+    verdicts = [
+        screen(item, candidate, settings)
+        for name in RULE_STRATEGIES
+        for item in items
+        for candidate in make_chain(name, RULE_STRATEGIES).candidates(item, seed=3, limit=3)
+    ]
+    passed = sum(not isinstance(verdict, Rejection) for verdict in verdicts)
+    assert bench.bench_perturbation.make(items, 3)[:2] == (len(verdicts), passed)
+    assert 0 < passed < len(verdicts)
+
+
+def test_every_rule_finds_a_place_in_the_made_up_questions(bench: SimpleNamespace) -> None:
+    items = bench.stories.made_up(40, seed=0)
+    made = {name: bench.bench_perturbation.make(items, 0, [name]).made for name in RULE_STRATEGIES}
+    assert min(made.values()) > 0, made
+
+
+def test_the_same_seed_makes_up_the_same_questions(bench: SimpleNamespace) -> None:
+    assert bench.stories.made_up(5, seed=2) == bench.stories.made_up(5, seed=2) != bench.stories.made_up(5, seed=3)
+
+
+def test_questions_of_a_file_are_read_with_their_answers(bench: SimpleNamespace, tmp_path: Path) -> None:
+    path = tmp_path / "questions.jsonl"
+    path.write_text('{"question": "How many?", "answer": "#### 3"}\n', encoding="utf-8")
+    (item,) = bench.stories.read(path)
+    assert (item.question, item.target) == ("How many?", "#### 3")
+
+
+def test_a_warm_library_answers_with_all_its_variants_and_embeds_nothing(bench: SimpleNamespace) -> None:
+    with bench.bench_perturbation.warm_library(bench.stories.made_up(10, seed=0)) as (ask, variants, embedded):
+        texts = list(embedded)
+        assert ask() == variants > 0
+        assert embedded == texts
+        assert len(texts) == len(set(texts)) == 10 + variants
+
+
+def test_without_its_encoder_the_benchmark_prints_one_document_with_its_claims(
+    bench: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench.bench_perturbation.main(["--items", "4", "--texts", "0", "--rounds", "1", "--format", "json"])
+    document = json.loads(capsys.readouterr().out)
+    assert [claim.get("at_least", claim.get("at_most")) for claim in document["claims"]] == [5_000, 50_000, 1]
+    assert {figure["name"] for figure in document["figures"]} >= {
+        f"{name} and gate, one process" for name in RULE_STRATEGIES
+    }
