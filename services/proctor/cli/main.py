@@ -43,9 +43,7 @@ COMMANDS: dict[str, Entry] = {
     "variants": Entry("proctor.cli.variants.group:variants", "Build, read and exchange the rewordings of a suite."),
     "audit": Entry("proctor.cli.audits.audit:audit", "Audit a model by a suite."),
     "noise": Entry("proctor.cli.logs.noise:noise", "Say whether noisy routers raise scores above the clean baseline."),
-    "compare": Entry(
-        "proctor.cli.logs.compare:compare", "Compare two logs item by item: what is a difference worth?"
-    ),
+    "compare": Entry("proctor.cli.logs.compare:compare", "Compare two logs item by item: what is a difference worth?"),
     "truncation": Entry("proctor.cli.logs.truncation:truncation", "Say whether answers were cut; sort the wrong ones."),
     "power": Entry("proctor.cli.logs.power:power", "Say what comparing two runs can find, or how many items it takes."),
     "perturbation": Entry("proctor.cli.perturbation:perturbation", "Serve rewordings over gRPC."),
