@@ -6,6 +6,7 @@ import importlib.util
 import os
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,6 +31,23 @@ def shared_data() -> Path:
     if not folder.is_dir():
         missing(f"no real data at {folder}; set PROCTOR_SHARED_DATA")
     return folder
+
+
+def case_study() -> tuple[Path, Path]:
+    """Logs of two models on GSM8K: the winner's and the other's."""
+    folder = shared_data() / "case_study"
+    return folder / "winner_max_new768.json", folder / "instruct_max_new768.json"
+
+
+def run_proctor(*arguments: str | Path, home: Path) -> subprocess.CompletedProcess[str]:
+    """The `proctor` command as a user runs it, in a process of its own."""
+    program = "import sys; from proctor.cli.main import main; sys.exit(main())"
+    return subprocess.run(
+        [sys.executable, "-c", program, *map(str, arguments)],
+        env={**os.environ, "PROCTOR_HOME": str(home)},
+        capture_output=True,
+        text=True,
+    )
 
 
 def wait_until(condition: Callable[[], bool], *, timeout_s: float = 20.0, what: str = "the condition") -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from html import escape
 from typing import NamedTuple
 
-_WIDTH, _LEFT, _RIGHT, _TOP = 760, 62, 24, 64
+from proctor.cli.svg import FAINT, GRID, INK, WIDTH, document, text
+
+_LEFT, _RIGHT, _TOP = 62, 24, 64
 _CHART_PX = 300
 _NAME_PX = 150
 _ROW_PX = 30
 _LEGEND_PX = 18
-INK, FAINT, GRID, LIMIT = "#1f2328", "#57606a", "#d0d7de", "#b42318"
+LIMIT = "#b42318"
 #: Okabe and Ito's colours, which every common form of colour vision tells apart; the eighth is its black.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d00", "#1f2328")
 _DASHES = ("", "6 3", "2 3", "8 3 2 3")
@@ -54,19 +55,19 @@ def line_chart(
     title: str, reading: str, series: Sequence[Series], x: Scale, y: Scale, *, limits: Sequence[float] = ()
 ) -> str:
     """Lines with a dot at each point and a legend below; a limit is a dashed red line across."""
-    width = _WIDTH - _LEFT - _RIGHT
+    width = WIDTH - _LEFT - _RIGHT
     bottom = _TOP + _CHART_PX
     parts = []
     for tick in y.ticks:
         at = bottom - y.share(tick) * _CHART_PX
-        parts += [_line(_LEFT, at, _WIDTH - _RIGHT, at, GRID), _text(_LEFT - 8, at + 4, f"{tick:g}", "end", FAINT)]
+        parts += [_line(_LEFT, at, WIDTH - _RIGHT, at, GRID), text(_LEFT - 8, at + 4, f"{tick:g}", "end", FAINT)]
     for tick in x.ticks:
         at = _LEFT + x.share(tick) * width
-        parts += [_line(at, bottom, at, bottom + 5, FAINT), _text(at, bottom + 19, f"{tick:,g}", "middle", FAINT)]
-    parts.append(_text(_LEFT + width / 2, bottom + 38, x.label, "middle", FAINT))
+        parts += [_line(at, bottom, at, bottom + 5, FAINT), text(at, bottom + 19, f"{tick:,g}", "middle", FAINT)]
+    parts.append(text(_LEFT + width / 2, bottom + 38, x.label, "middle", FAINT))
     for limit in limits:
         at = bottom - y.share(limit) * _CHART_PX
-        parts.append(_line(_LEFT, at, _WIDTH - _RIGHT, at, LIMIT, dash="6 4"))
+        parts.append(_line(_LEFT, at, WIDTH - _RIGHT, at, LIMIT, dash="6 4"))
     for place, (name, points) in enumerate(series):
         colour, dash = COLOURS[place % len(COLOURS)], _DASHES[place % len(_DASHES)]
         at_px = [(_LEFT + x.share(a) * width, bottom - y.share(b) * _CHART_PX) for a, b in points]
@@ -76,10 +77,10 @@ def line_chart(
         column, row = place % 2, place // 2
         key_x, key_y = _LEFT + column * width / 2, bottom + 62 + row * _LEGEND_PX
         parts.append(_line(key_x, key_y - 4, key_x + 22, key_y - 4, colour, dash=dash, stroke=2))
-        parts.append(_text(key_x + 28, key_y, name, "start", INK, size=11))
+        parts.append(text(key_x + 28, key_y, name, "start", INK, size=11))
     height = bottom + 62 + math.ceil(len(series) / 2) * _LEGEND_PX
-    parts.append(_text(_WIDTH - _RIGHT, _TOP - 6, y.label, "end", FAINT, size=11))
-    return _svg(height, title, reading, parts)
+    parts.append(text(WIDTH - _RIGHT, _TOP - 6, y.label, "end", FAINT, size=11))
+    return document(height, title, reading, parts)
 
 
 def strip_chart(
@@ -87,19 +88,19 @@ def strip_chart(
 ) -> str:
     """Rows of dots over one axis, a colour for each kind."""
     left = _LEFT + _NAME_PX
-    width = _WIDTH - left - _RIGHT
+    width = WIDTH - left - _RIGHT
     names = list(dict.fromkeys(strip.name for strip in strips))
     bottom = _TOP + len(names) * _ROW_PX
     parts = []
     for tick in x.ticks:
         at = left + x.share(tick) * width
-        parts += [_line(at, _TOP, at, bottom, GRID), _text(at, bottom + 17, f"{tick:g}", "middle", FAINT)]
-    parts.append(_text(left + width / 2, bottom + 36, x.label, "middle", FAINT))
+        parts += [_line(at, _TOP, at, bottom, GRID), text(at, bottom + 17, f"{tick:g}", "middle", FAINT)]
+    parts.append(text(left + width / 2, bottom + 36, x.label, "middle", FAINT))
     for limit in limits:
         at = left + x.share(limit) * width
         parts.append(_line(at, _TOP, at, bottom, LIMIT, dash="6 4"))
     parts += [
-        _text(left - 10, _TOP + (row + 0.5) * _ROW_PX + 4, name, "end", INK, size=11) for row, name in enumerate(names)
+        text(left - 10, _TOP + (row + 0.5) * _ROW_PX + 4, name, "end", INK, size=11) for row, name in enumerate(names)
     ]
     for name, values, kind in strips:
         at_y = _TOP + names.index(name) * _ROW_PX + _ROW_PX * (kind + 1) / (len(kinds) + 1)
@@ -111,14 +112,8 @@ def strip_chart(
     for kind, words in enumerate(kinds):
         at_x = left + kind * width / len(kinds)
         parts.append(f'<circle cx="{at_x:.1f}" cy="{bottom + 55}" r="4" fill="{COLOURS[kind]}"/>')
-        parts.append(_text(at_x + 9, bottom + 59, words, "start", INK, size=11))
-    return _svg(bottom + 74, title, reading, parts)
-
-
-def _text(x: float, y: float, text: str, anchor: str, colour: str, *, size: int = 12) -> str:
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}" font-size="{size}">{escape(text)}</text>'
-    )
+        parts.append(text(at_x + 9, bottom + 59, words, "start", INK, size=11))
+    return document(bottom + 74, title, reading, parts)
 
 
 def _line(x1: float, y1: float, x2: float, y2: float, colour: str, *, dash: str = "", stroke: float = 1) -> str:
@@ -130,13 +125,3 @@ def _line(x1: float, y1: float, x2: float, y2: float, colour: str, *, dash: str 
 
 def _dashed(dash: str) -> str:
     return f' stroke-dasharray="{dash}"' if dash else ""
-
-
-def _svg(height: float, title: str, reading: str, parts: Sequence[str]) -> str:
-    head = [_text(16, 22, title, "start", INK, size=15), _text(16, 40, reading, "start", FAINT, size=11)]
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height:g}" width="{_WIDTH}" '
-        f'height="{height:g}" role="img" font-family="system-ui, sans-serif"><title>{escape(title)}</title>'
-        f'<desc>{escape(reading)}</desc><rect width="100%" height="100%" fill="#ffffff"/>\n'
-        f"{chr(10).join([*head, *parts])}\n</svg>\n"
-    )

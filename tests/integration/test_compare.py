@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,22 +14,7 @@ import pytest
 
 from proctor.cli.logs.comparing import as_json, compare_logs
 from proctor.domain.errors import BadInputError
-from tests.support import shared_data
-
-
-def proctor(*arguments: str | Path, home: Path) -> subprocess.CompletedProcess[str]:
-    program = "import sys; from proctor.cli.main import main; sys.exit(main())"
-    return subprocess.run(
-        [sys.executable, "-c", program, "compare", *map(str, arguments)],
-        env={**os.environ, "PROCTOR_HOME": str(home)},
-        capture_output=True,
-        text=True,
-    )
-
-
-def case_study() -> tuple[Path, Path]:
-    folder = shared_data() / "case_study"
-    return folder / "winner_max_new768.json", folder / "instruct_max_new768.json"
+from tests.support import case_study, run_proctor, shared_data
 
 
 def lm_eval_logs() -> tuple[Path, Path]:
@@ -39,7 +23,7 @@ def lm_eval_logs() -> tuple[Path, Path]:
 
 
 def test_the_case_study_gives_the_known_figures(tmp_path: Path) -> None:
-    run = proctor(*case_study(), "--format", "json", home=tmp_path)
+    run = run_proctor("compare", *case_study(), "--format", "json", home=tmp_path)
     assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout)
     assert (found["n"], found["only_a"], found["only_b"]) == (199, 27, 29)
@@ -72,7 +56,7 @@ def test_the_texts_of_the_case_study_graded_again_conclude_the_same() -> None:
 
 
 def test_an_extractor_that_is_asked_for_comes_first(tmp_path: Path) -> None:
-    run = proctor(*lm_eval_logs(), "--extractor", "numeric", "--format", "json", home=tmp_path)
+    run = run_proctor("compare", *lm_eval_logs(), "--extractor", "numeric", "--format", "json", home=tmp_path)
     assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout)
     assert (found["extractor"], found["regraded"]) == ("proctor:numeric", True)
@@ -84,7 +68,7 @@ def test_an_extractor_that_is_asked_for_comes_first(tmp_path: Path) -> None:
 
 
 def test_two_filters_of_one_pair_of_logs_conclude_the_opposite(tmp_path: Path) -> None:
-    run = proctor(*lm_eval_logs(), "--format", "json", home=tmp_path)
+    run = run_proctor("compare", *lm_eval_logs(), "--format", "json", home=tmp_path)
     assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout)
     verdicts = {name: one["verdict"] for name, one in found["by_extractor"].items()}
@@ -104,7 +88,7 @@ def test_two_filters_of_one_pair_of_logs_conclude_the_opposite(tmp_path: Path) -
 
 
 def test_the_table_says_the_same_as_the_json(tmp_path: Path) -> None:
-    run = proctor(*case_study(), "--tolerance", "12", home=tmp_path)
+    run = run_proctor("compare", *case_study(), "--tolerance", "12", home=tmp_path)
     assert run.returncode == 0, run.stderr
     assert "0.8939" in run.stdout
     assert "gsm8k-131: error row in A: OverflowError" in run.stdout
@@ -214,7 +198,7 @@ def test_bad_input_is_one_line_on_stderr_and_exit_2(
     first, second = tmp_path / "a.csv", tmp_path / "b.csv"
     first.write_text("id,correct\ngsm8k-000,1\ngsm8k-001,0\n", encoding="utf-8")
     second.write_text(content, encoding="utf-8")
-    run = proctor(first, second, *options, "--format", "json", home=tmp_path)
+    run = run_proctor("compare", first, second, *options, "--format", "json", home=tmp_path)
     assert (run.returncode, run.stdout) == (2, "")
     assert words in run.stderr
     assert len(run.stderr.splitlines()) == 1
@@ -237,5 +221,6 @@ def test_a_filter_is_the_logs_own_and_an_extractor_is_proctors(options: dict[str
 
 
 def test_the_same_seed_prints_the_same_bytes(tmp_path: Path) -> None:
-    first, second = (proctor(*lm_eval_logs(), "--seed", "5", "--format", "json", home=tmp_path) for _ in range(2))
+    arguments = ("compare", *lm_eval_logs(), "--seed", "5", "--format", "json")
+    first, second = (run_proctor(*arguments, home=tmp_path) for _ in range(2))
     assert first.stdout == second.stdout != ""

@@ -3,31 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from proctor.cli.logs.truncating import as_json, audit_truncation
-from tests.support import shared_data
-
-
-def proctor(*arguments: str | Path, home: Path) -> subprocess.CompletedProcess[str]:
-    program = "import sys; from proctor.cli.main import main; sys.exit(main())"
-    return subprocess.run(
-        [sys.executable, "-c", program, "truncation", *map(str, arguments)],
-        env={**os.environ, "PROCTOR_HOME": str(home)},
-        capture_output=True,
-        text=True,
-    )
-
-
-def case_study() -> tuple[Path, Path]:
-    folder = shared_data() / "case_study"
-    return folder / "winner_max_new768.json", folder / "instruct_max_new768.json"
+from tests.support import case_study, run_proctor, shared_data
 
 
 def cut_short(path: Path, target: Path, characters: int, *, reasons: bool) -> Path:
@@ -52,7 +34,7 @@ def csv_log(path: Path, rows: list[str]) -> Path:
 
 def test_the_case_study_names_its_guess_and_sorts_the_wrong_answers(tmp_path: Path) -> None:
     winner, instruct = case_study()
-    run = proctor(winner, "--against", instruct, "--format", "json", home=tmp_path)
+    run = run_proctor("truncation", winner, "--against", instruct, "--format", "json", home=tmp_path)
     assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout)
     assert {"arms", "difference", "p_value", "verdict"} <= set(found)
@@ -98,11 +80,12 @@ def test_a_guess_from_cut_texts_suspects_and_does_not_conclude(tmp_path: Path) -
 
 def test_the_token_limit_comes_from_the_command_line(tmp_path: Path) -> None:
     log = csv_log(tmp_path / "log.csv", [f"i{i},{int(i % 2 == 0)},{300 if i < 30 else 100 + i}" for i in range(100)])
-    run = proctor(log, "--token-limit", "300", "--format", "json", home=tmp_path)
+    run = run_proctor("truncation", log, "--token-limit", "300", "--format", "json", home=tmp_path)
     arm = json.loads(run.stdout)["arms"][0]
     assert (arm["basis"], arm["n"], arm["truncated"], arm["token_limit"]) == ("tokens", 100, 30, 300)
     assert (arm["accuracy_low"], arm["accuracy_high"]) == (0.5, 0.65)
-    assert json.loads(proctor(log, "--format", "json", home=tmp_path).stdout)["verdict"] == "not_audited"
+    unknown = run_proctor("truncation", log, "--format", "json", home=tmp_path)
+    assert json.loads(unknown.stdout)["verdict"] == "not_audited"
 
 
 def test_runs_with_limits_of_their_own_are_each_judged_by_theirs(tmp_path: Path) -> None:
@@ -151,7 +134,7 @@ def test_the_table_says_the_same_in_words(tmp_path: Path) -> None:
     winner, instruct = case_study()
     whole = cut_short(winner, tmp_path / "whole.json", 10**6, reasons=True)
     cut = cut_short(instruct, tmp_path / "cut.json", 900, reasons=True)
-    run = proctor(whole, "--against", cut, home=tmp_path)
+    run = run_proctor("truncation", whole, "--against", cut, home=tmp_path)
     assert run.returncode == 0, run.stderr
     assert "These runs cannot be compared" in run.stdout
     assert "cut before an answer" in run.stdout
@@ -161,7 +144,7 @@ def test_the_table_says_the_same_in_words(tmp_path: Path) -> None:
 def test_hostile_words_of_a_log_reach_the_terminal_harmless(tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     log.write_text("id,correct,expected,text\n\x1b]0;owned\x07evil,0,5,#### 5\n", encoding="utf-8")
-    run = proctor(log, home=tmp_path)
+    run = run_proctor("truncation", log, home=tmp_path)
     assert run.returncode == 0, run.stderr
     assert "\x1b" not in run.stdout
     assert "\x07" not in run.stdout
@@ -179,8 +162,12 @@ def test_hostile_words_of_a_log_reach_the_terminal_harmless(tmp_path: Path) -> N
 def test_bad_input_is_one_line_on_stderr_and_exit_2(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
     csv_log(tmp_path / "a.csv", ["x,1,5"])
     csv_log(tmp_path / "b.csv", ["y,1,5"])
-    run = proctor(
-        *(tmp_path / name if name.endswith(".csv") else name for name in arguments), "--format", "json", home=tmp_path
+    run = run_proctor(
+        "truncation",
+        *(tmp_path / name if name.endswith(".csv") else name for name in arguments),
+        "--format",
+        "json",
+        home=tmp_path,
     )
     assert (run.returncode, run.stdout) == (2, "")
     assert words in run.stderr

@@ -39,11 +39,11 @@ def path(points: Sequence[tuple[float, float]], colour: str) -> str:
 
 
 def document(height: float, title: str, reading: str, parts: Sequence[str]) -> str:
-    """A figure with its title, and under it how it is read."""
+    """A figure with its title, and under it how it is read; an element a line, so that versions can be compared."""
     head = [text(16, 22, title, size=15), text(16, 40, reading, colour=FAINT, size=11)]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}" width="{WIDTH}" '
         f'height="{height:g}" role="img" font-family="system-ui, sans-serif"><title>{escape(title)}</title>'
-        f'<desc>{escape(reading)}</desc><rect width="100%" height="100%" fill="#ffffff"/>'
-        f"{''.join([*head, *parts])}</svg>\n"
+        f'<desc>{escape(reading)}</desc><rect width="100%" height="100%" fill="#ffffff"/>\n'
+        f"{chr(10).join([*head, *parts])}\n</svg>\n"
     )

@@ -14,6 +14,7 @@ from scipy import special
 
 from proctor.domain.evidence import Estimate
 from proctor.evidence.intervals import wilson, z_quantile
+from proctor.evidence.search import smallest_fraction
 
 POWER = 0.80
 BOOTSTRAP_REPLICATES = 10_000
@@ -150,10 +151,4 @@ def minimum_detectable_difference(
         spread = max(discordance, delta)
         return delta * math.sqrt(n) >= z_alpha * math.sqrt(spread) + z_beta * math.sqrt(max(spread - delta**2, 0.0))
 
-    if not found(1.0):
-        return None
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (low, middle) if found(middle) else (middle, high)
-    return high
+    return smallest_fraction(found)

@@ -16,7 +16,8 @@ from scipy import special
 from proctor.evidence.answers import FloatArray, IntArray
 from proctor.evidence.intervals import z_quantile
 from proctor.evidence.paired.discordance import minimum_detectable_difference, paired_sample_size
-from proctor.evidence.perturbation.power import MAX_ITEMS, POWER
+from proctor.evidence.perturbation.power import POWER
+from proctor.evidence.search import MAX_ITEMS
 
 #: Standard deviations of the number of discordant items that are summed over; beyond lies less than 1e-20.
 _WINDOW = 10.0

@@ -27,7 +27,8 @@ from proctor.evidence.intervals import (
     score_inflation,
     z_quantile,
 )
-from proctor.evidence.perturbation.power import MAX_ITEMS, POWER
+from proctor.evidence.perturbation.power import POWER
+from proctor.evidence.search import smallest_count, smallest_fraction
 
 NULL_HYPOTHESIS = (
     "Rewording costs the model as much on control items, which it cannot have seen, as on the benchmark's: as many "
@@ -164,13 +165,8 @@ def minimum_detectable_excess(benchmark: PairSums, control: PairSums, *, alpha: 
 
     As `minimum_detectable_inflation`, with the control's variance added; 1 where nothing smaller would be found.
     """
-    low, high = 0.0, 1.0
-    if not _found(high, benchmark, control, alpha, power):
-        return 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (low, middle) if _found(middle, benchmark, control, alpha, power) else (middle, high)
-    return high
+    smallest = smallest_fraction(lambda excess: _found(excess, benchmark, control, alpha, power))
+    return 1.0 if smallest is None else smallest
 
 
 def control_items_needed(
@@ -198,16 +194,7 @@ def control_items_needed(
     def enough(items: int) -> bool:
         return _found(excess, benchmark, control.scaled(items / control.n), alpha, power)
 
-    high = 1
-    while not enough(high):
-        high *= 2
-        if high > MAX_ITEMS:
-            return None
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return smallest_count(enough)
 
 
 def _found(excess: float, benchmark: PairSums, control: PairSums, alpha: float, power: float) -> bool:

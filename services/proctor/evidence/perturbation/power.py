@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 
 from proctor.evidence.intervals import PairSums, contamination_score_bounds, inflation_bounds, z_quantile
+from proctor.evidence.search import smallest_count, smallest_fraction
 
 POWER = 0.80
-#: Past this no benchmark goes, and "never" is the more useful answer.
-MAX_ITEMS = 10_000_000
 
 
 def minimum_detectable_inflation(sums: PairSums, *, alpha: float, power: float = POWER) -> float:
@@ -28,13 +27,8 @@ def minimum_detectable_inflation(sums: PairSums, *, alpha: float, power: float =
             max(spread - delta**2, 0.0)
         )
 
-    low, high = 0.0, 1.0
-    if not found(high):
-        return 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (low, middle) if found(middle) else (middle, high)
-    return high
+    smallest = smallest_fraction(found)
+    return 1.0 if smallest is None else smallest
 
 
 def items_needed_to_approve(
@@ -59,13 +53,4 @@ def items_needed_to_approve(
             and bounds[1] <= max_contamination_score
         )
 
-    high = 1
-    while not enough(high):
-        high *= 2
-        if high > MAX_ITEMS:
-            return None
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return smallest_count(enough)

@@ -14,10 +14,11 @@ import numpy as np
 from scipy import special
 
 from proctor.evidence.intervals import z_quantile
-from proctor.evidence.perturbation.power import MAX_ITEMS, POWER
+from proctor.evidence.perturbation.power import POWER
 from proctor.evidence.planning.families import Family
 from proctor.evidence.planning.pattern_chances import largest_leaked_share, pattern_chances
 from proctor.evidence.planning.simulated_audits import Limits, SimulatedAudits
+from proctor.evidence.search import smallest_count
 
 #: Simulated audits for each rate: a standard error of half a percentage point at most.
 AUDITS: Final = 10_000
@@ -96,16 +97,7 @@ def items_for_approval(
     def enough(items: int) -> bool:
         return approval_chance(family, items, variants, limits, np.random.default_rng(seed), audits=audits) >= target
 
-    high = 1
-    while not enough(high):
-        high *= 2
-        if high > MAX_ITEMS:
-            return None
-    low = high // 2
-    while high - low > max(1.0, _WIDTH * high):
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return smallest_count(enough, width=_WIDTH)
 
 
 def detectable_share(
