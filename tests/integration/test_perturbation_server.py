@@ -3,28 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import signal
-import sqlite3
-import subprocess
-import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import grpc
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
-from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from proctor.domain.errors import EncoderError
@@ -37,67 +22,15 @@ from proctor.perturbation.recipe import Recipe
 from proctor.perturbation.serving.rpc import perturbation_pb2 as pb
 from proctor.perturbation.serving.rpc import perturbation_pb2_grpc
 from proctor.runtime.records import Records
+from tests.perturbation_server import OPEN, SERVICE, SHUFFLE, Gate, Server, code_of, health, item, serving, settings
 from tests.support import missing, wait_until
 
 # torch and transformers warn about themselves on import.
 pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning", "default::FutureWarning")
 
-SERVICE = "proctor.v1.Perturbation"
-#: Any window and surface: these tests are about the stream.
-OPEN = {"min_semantic_distance": 0.0, "max_semantic_distance": 2.0, "max_token_overlap": 1.0}
-SHUFFLE = {"perturbation_strategy": "option_shuffle", "num_variants_per_item": 1, **OPEN}
 #: Rewords the question as well, so that it has to be embedded.
 NUMBERS = {**SHUFFLE, "perturbation_strategy": "number_words+option_shuffle"}
 MIB = 1 << 20
-
-
-@dataclass(frozen=True)
-class Server:
-    """A server in a process of its own."""
-
-    process: subprocess.Popen[bytes]
-    address: str
-    home: Path
-    log: Path
-
-    @contextmanager
-    def channel(self) -> Iterator[grpc.Channel]:
-        with grpc.insecure_channel(self.address) as channel:
-            yield channel
-
-    def perturb(self, messages: Iterable[pb.PerturbRequest]) -> list[pb.PerturbReply]:
-        with self.channel() as channel:
-            return list(perturbation_pb2_grpc.PerturbationStub(channel).Perturb(iter(messages), timeout=50))
-
-    def resident_bytes(self) -> int:
-        """The process's resident memory; the field after the whole address space's."""
-        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE")
-
-    def library_rows(self) -> int:
-        with closing(sqlite3.connect(self.home / "records.sqlite", timeout=20)) as connection:
-            count: int = connection.execute("SELECT count(*) FROM variant_library").fetchone()[0]
-            return count
-
-
-@contextmanager
-def serving(home: Path, *options: str, **environment: str) -> Iterator[Server]:
-    """Start `proctor perturbation serve` and yield it once it listens."""
-    home.mkdir(parents=True, exist_ok=True)
-    log = home / "server.log"
-    command = [sys.executable, "-m", "proctor", "perturbation", "serve", "--listen", "127.0.0.1:0", *options]
-    # One thread: those of several wait for each other, ten times as long where other tests share the cores.
-    variables = {**os.environ, "OMP_NUM_THREADS": "1", "PROCTOR_HOME": str(home), **environment}
-    with log.open("wb") as errors:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=variables)
-    try:
-        wait_until(lambda: "listens on" in log.read_text() or process.poll() is not None, what="the server's address")
-        found = re.search(r"listens on (\S+)", log.read_text())
-        assert found is not None, log.read_text()
-        yield Server(process, found[1], home, log)
-    finally:
-        process.terminate()
-        process.communicate(timeout=30)
 
 
 @pytest.fixture(scope="module")
@@ -116,16 +49,6 @@ def server(minilm: SentenceEncoder, tmp_path_factory: pytest.TempPathFactory) ->
         yield running
 
 
-def settings(**config: Any) -> pb.PerturbRequest:
-    return pb.PerturbRequest(settings=pb.StreamSettings(perturbation_config=pb.PerturbationConfig(**config)))
-
-
-def item(item_id: str, question: str, *, choices: Iterable[str] = ("3", "4", "5"), **more: Any) -> pb.PerturbRequest:
-    return pb.PerturbRequest(
-        item=pb.Item(item_id=item_id, question=question, choices=choices, **{"target": "4", **more})
-    )
-
-
 def items(name: str, count: int) -> Iterator[pb.PerturbRequest]:
     """Different items in two wordings, so that a batch has few texts to embed."""
     for n in range(count):
@@ -140,12 +63,6 @@ def texts(name: str, count: int) -> Iterator[pb.PerturbRequest]:
         port = "".join(chr(ord("a") + int(digit)) for digit in str(n))
         question = f"There are {n % 90 + 2} ships in {name} {port}. Which ship carries more amber? " + "Say it. " * 20
         yield item(f"{name}-{n}", question)
-
-
-def _code(action: Callable[[], object]) -> tuple[grpc.StatusCode, str]:
-    with pytest.raises(grpc.RpcError) as raised:
-        action()
-    return raised.value.code(), raised.value.details()
 
 
 def test_ten_thousand_items_pass_in_order_with_flat_memory(server: Server) -> None:
@@ -321,7 +238,7 @@ def test_a_window_is_learned_from_labelled_pairs_and_used_by_a_stream(server: Se
     calibrated.settings.calibration, calibrated.settings.benchmark = learned.document, "coins"
     assert server.perturb([calibrated, item("a", "What are 2 and 2?")])[-1].summary.variants == 1
     calibrated.settings.benchmark = "other"
-    code, details = _code(lambda: server.perturb([calibrated]))
+    code, details = code_of(lambda: server.perturb([calibrated]))
     assert code is grpc.StatusCode.INVALID_ARGUMENT
     assert "was learned for the benchmark 'coins'" in details
 
@@ -342,7 +259,7 @@ def test_a_window_is_learned_from_labelled_pairs_and_used_by_a_stream(server: Se
 def test_settings_that_cannot_be_used_are_one_invalid_argument(
     server: Server, stream: list[pb.PerturbRequest], message: str
 ) -> None:
-    code, details = _code(lambda: server.perturb(stream))
+    code, details = code_of(lambda: server.perturb(stream))
     assert code is grpc.StatusCode.INVALID_ARGUMENT
     assert message in details
 
@@ -350,13 +267,13 @@ def test_settings_that_cannot_be_used_are_one_invalid_argument(
 def test_a_calibration_that_is_none_is_refused(server: Server) -> None:
     opening = settings(perturbation_strategy="typo", gate="calibrated")
     opening.settings.calibration = "{}"
-    code, details = _code(lambda: server.perturb([opening]))
+    code, details = code_of(lambda: server.perturb([opening]))
     assert code is grpc.StatusCode.INVALID_ARGUMENT
     assert "is no calibration of the gate" in details
 
 
 def test_a_message_past_the_limit_ends_its_stream_and_no_other(server: Server) -> None:
-    code, details = _code(lambda: server.perturb([settings(**SHUFFLE), item("big", "x" * 2 * MIB)]))
+    code, details = code_of(lambda: server.perturb([settings(**SHUFFLE), item("big", "x" * 2 * MIB)]))
     assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert f"vs. {MIB}" in details
     assert server.perturb([settings(**SHUFFLE), item("a", "Q?")])[-1].summary.items == 1
@@ -378,54 +295,35 @@ def test_a_stream_that_ends_early_has_no_further_batch_made(server: Server, end:
         if end == "cancelled":
             assert next(call).item.item_id == "cancelled-0"
             call.cancel()
-            assert _code(lambda: list(call))[0] is grpc.StatusCode.CANCELLED
+            assert code_of(lambda: list(call))[0] is grpc.StatusCode.CANCELLED
         else:
-            assert _code(lambda: list(call))[0] is grpc.StatusCode.DEADLINE_EXCEEDED
+            assert code_of(lambda: list(call))[0] is grpc.StatusCode.DEADLINE_EXCEEDED
     after = _steady(server, f"first after {end}")
     assert _steady(server, f"second after {end}") == after + 1
     assert after - before < count // 2
 
 
 def test_streams_past_the_limit_are_refused_and_health_still_answers(server: Server) -> None:
-    gates = [_Gate() for _ in range(4)]
+    gates = [Gate() for _ in range(4)]
     with server.channel() as channel:
         stub = perturbation_pb2_grpc.PerturbationStub(channel)
         held = [stub.Perturb(chain([settings(**SHUFFLE), item("a", "Q?")], gate), timeout=50) for gate in gates]
         for call in held:
             next(call)
-        code, details = _code(lambda: server.perturb([settings(**SHUFFLE)]))
+        code, details = code_of(lambda: server.perturb([settings(**SHUFFLE)]))
         assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert "4 streams are open, and no more are taken" in details
-        assert _health(channel) == "SERVING"
+        assert health(channel) == "SERVING"
         for gate in gates:
             gate.open()
         assert [list(call)[-1].summary.items for call in held] == [1, 1, 1, 1]
     assert server.perturb([settings(**SHUFFLE)])[-1].summary.conclusion == "The stream held no items."
 
 
-class _Gate:
-    """No message until it is opened, and then the end."""
-
-    def __init__(self) -> None:
-        self._opened = Event()
-
-    def open(self) -> None:
-        self._opened.set()
-
-    def __iter__(self) -> Iterator[pb.PerturbRequest]:
-        self._opened.wait(50)
-        yield from ()
-
-
-def _health(channel: grpc.Channel, service: str = SERVICE) -> str:
-    reply = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(service=service), timeout=20)
-    return str(health_pb2.HealthCheckResponse.ServingStatus.Name(reply.status))
-
-
 def test_health_and_reflection_tell_what_is_served(server: Server) -> None:
     with server.channel() as channel:
-        wait_until(lambda: _health(channel) == "SERVING", what="the loaded encoder")
-        assert _health(channel, "") == "SERVING"
+        wait_until(lambda: health(channel) == "SERVING", what="the loaded encoder")
+        assert health(channel, "") == "SERVING"
         stub = reflection_pb2_grpc.ServerReflectionStub(channel)
         asked = reflection_pb2.ServerReflectionRequest(list_services="")
         reply = next(stub.ServerReflectionInfo(iter([asked]), timeout=20))
@@ -437,105 +335,5 @@ def test_every_method_of_the_contract_is_served(server: Server) -> None:
     methods = pb.DESCRIPTOR.services_by_name["Perturbation"].methods
     with server.channel() as channel:
         calls = [channel.stream_stream(f"/{SERVICE}/{method.name}")(iter([]), timeout=20) for method in methods]
-        codes = [_code(lambda call=call: list(call))[0] for call in calls]
+        codes = [code_of(lambda call=call: list(call))[0] for call in calls]
     assert codes == [grpc.StatusCode.INVALID_ARGUMENT] * 3
-
-
-def test_a_missing_encoder_is_a_failed_precondition_with_the_mend(tmp_path: Path) -> None:
-    with serving(tmp_path, PROCTOR_ENCODER=str(tmp_path / "nowhere")) as running, running.channel() as channel:
-        code, details = _code(lambda: running.perturb([settings(**SHUFFLE), item("a", "Q?")]))
-        assert code is grpc.StatusCode.FAILED_PRECONDITION
-        assert "neither a folder nor a hub id with a pinned commit" in details
-        assert "unset it for the packaged encoder" in details
-        assert (_health(channel), _health(channel, "")) == ("NOT_SERVING", "SERVING")
-
-
-def test_sigterm_lets_an_open_stream_end_and_leaves_in_order(minilm: SentenceEncoder, tmp_path: Path) -> None:
-    gate = _Gate()
-    with serving(tmp_path, "--grace", "30") as running, running.channel() as channel:
-        call = perturbation_pb2_grpc.PerturbationStub(channel).Perturb(
-            chain([settings(**SHUFFLE), item("a", "Q?")], gate), timeout=50
-        )
-        next(call)
-        running.process.send_signal(signal.SIGTERM)
-        wait_until(lambda: "stopping" in running.log.read_text(), what="the server's farewell")
-        gate.open()
-        assert [reply.summary.items for reply in call] == [1]
-        assert running.process.communicate(timeout=30)[0] == b""
-        assert running.process.returncode == 0
-
-
-def test_sigterm_cancels_what_outlives_the_grace(tmp_path: Path) -> None:
-    nowhere = str(tmp_path / "nowhere")
-    gate = _Gate()
-    with serving(tmp_path, "--grace", "0", PROCTOR_ENCODER=nowhere) as running, running.channel() as channel:
-        call = perturbation_pb2_grpc.PerturbationStub(channel).Perturb(iter(gate), timeout=50)
-        assert _health(channel, "") == "SERVING"
-        running.process.send_signal(signal.SIGTERM)
-        assert _code(lambda: list(call))[0] in (grpc.StatusCode.CANCELLED, grpc.StatusCode.UNAVAILABLE)
-        assert running.process.wait(timeout=30) == 0
-        gate.open()
-
-
-def test_a_port_that_is_taken_is_one_line_and_exit_code_2(server: Server, tmp_path: Path) -> None:
-    done = _command(tmp_path, "--listen", server.address)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert f"the server cannot listen on {server.address}" in done.stderr
-
-
-def test_tls_takes_certificate_and_key_together(tmp_path: Path) -> None:
-    done = _command(tmp_path, "--tls-cert", "here.pem")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "TLS needs --tls-cert and --tls-key together" in done.stderr
-
-
-def _command(home: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "proctor", "perturbation", "serve", *options],
-        env={**os.environ, "PROCTOR_HOME": str(home)},
-        capture_output=True,
-        text=True,
-        timeout=50,
-        check=False,
-    )
-
-
-def _certificate(folder: Path) -> tuple[Path, Path]:
-    """A certificate for localhost that is its own authority, and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + timedelta(hours=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    paths = folder / "certificate.pem", folder / "key.pem"
-    paths[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    paths[1].write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    return paths
-
-
-def test_with_a_client_authority_only_its_clients_are_let_in(tmp_path: Path) -> None:
-    certificate, key = _certificate(tmp_path)
-    files = ("--tls-cert", str(certificate), "--tls-key", str(key), "--tls-client-ca", str(certificate))
-    pem, secret = certificate.read_bytes(), key.read_bytes()
-    with serving(tmp_path / "home", *files, PROCTOR_ENCODER=str(tmp_path / "nowhere")) as running:
-        target = running.address.replace("127.0.0.1", "localhost")
-        assert "(TLS)" in running.log.read_text()
-        known = grpc.ssl_channel_credentials(pem, secret, pem)
-        with grpc.secure_channel(target, known) as channel:
-            assert _health(channel, "") == "SERVING"
-        with grpc.secure_channel(target, grpc.ssl_channel_credentials(pem)) as channel:
-            assert _code(lambda: _health(channel, ""))[0] is grpc.StatusCode.UNAVAILABLE
-        with running.channel() as channel:
-            assert _code(lambda: _health(channel, ""))[0] is grpc.StatusCode.UNAVAILABLE
