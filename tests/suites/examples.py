@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from typing import Any, NamedTuple
 
 import pytest
@@ -79,6 +80,17 @@ CHANGES = [
     _change("perturbation_config.min_edit_distance", 0.05),
     _change("perturbation_config.perturbation_strategy", "wordings+option_shuffle"),
     _change("perturbation_config.paraphrase_model", "org/paraphraser"),
+    _change("perturbation_config.paraphraser.endpoint", "http://host/v1", subject=True),
+    _change("perturbation_config.paraphraser.backend", "openai", subject=True),
+    _change("perturbation_config.paraphraser.served_name", "other", subject=True),
+    _change("perturbation_config.paraphraser.version", "sha256:a1b2c3d4e5f6"),
+    _change("perturbation_config.paraphraser.chat_template", "none"),
+    _change("perturbation_config.paraphraser.templates", "2"),
+    _change("perturbation_config.paraphraser.decoding.temperature", 0.1),
+    _change("perturbation_config.paraphraser.decoding.top_p", 0.9),
+    _change("perturbation_config.paraphraser.decoding.max_tokens", 8),
+    _change("perturbation_config.paraphraser.decoding.seed", 7),
+    _change("perturbation_config.paraphraser.decoding.stop", ["\n"]),
     _change("perturbation_config.rewordings_path", "rewordings.jsonl", subject=True),
     _change("perturbation_config.seed", 1),
     _change("perturbation_config.max_token_overlap", 0.8),
@@ -118,15 +130,15 @@ def leaf_fields() -> set[str]:
 
 
 def with_changes(changes: dict[str, Any], base: dict[str, Any] = SMALL) -> dict[str, Any]:
-    """A suite's data with some fields set; a path ends at its section's field, so list members are set whole."""
+    """A suite's data with some fields set; a path ends at a list, so list members are set whole."""
     data = copy.deepcopy(base)
     for path, value in changes.items():
-        section, _, rest = path.partition(".")
-        key = rest.partition(".")[0]
-        if key and isinstance(data.setdefault(section, {}), dict):
-            data[section][key] = value
-        elif not key:
-            data[section] = value
+        *sections, name = re.sub(r"(few_shot)\..*", r"\1", path).split(".")
+        target: Any = data
+        for section in sections:
+            target = target.setdefault(section, {}) if isinstance(target, dict) else None
+        if isinstance(target, dict):
+            target[name] = value
     return data
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,16 +74,15 @@ def defaults_left_out(loaded: Suite, written: bytes) -> dict[str, Any]:
     """The fields that a suite does not set itself, by path, with the defaults that stand for them."""
     from proctor.domain.strict_json import read_document
 
-    tree = read_document(written).tree
-    left_out: dict[str, Any] = {}
-    for name, value in loaded.plain().items():
-        if not isinstance(value, dict):
-            if name not in tree:
-                left_out[name] = value
-            continue
-        section = tree.get(name, {})
-        left_out.update({f"{name}.{key}": default for key, default in value.items() if key not in section})
-    return left_out
+    return dict(_left_out(loaded.plain(), read_document(written).tree, ""))
+
+
+def _left_out(plain: Mapping[str, Any], tree: Mapping[str, Any], section: str) -> Iterator[tuple[str, Any]]:
+    for name, value in plain.items():
+        if isinstance(value, dict):
+            yield from _left_out(value, tree.get(name, {}), f"{section}{name}.")
+        elif name not in tree:
+            yield section + name, value
 
 
 @suite.command()

@@ -57,6 +57,9 @@ def protocol_card(suite: Suite, contents: ContentDigests, *, evaluator_version: 
     governance = plain["governance"]
     source_path, rewordings_path = dataset.pop("path"), perturbation.pop("rewordings_path")
     calibration_path = perturbation.pop("calibration_path")
+    # Where the rewording model runs takes no part in what it says; which model, and how it is asked, does.
+    paraphraser = perturbation["paraphraser"]
+    paraphraser_run = {key: paraphraser.pop(key) for key in ("endpoint", "backend", "served_name")}
     limits = {
         key: governance.pop(key) for key in ("review_required_above_cs", "block_deployment_above_contaminated_pct")
     }
@@ -76,6 +79,7 @@ def protocol_card(suite: Suite, contents: ContentDigests, *, evaluator_version: 
                 "dataset_path": source_path,
                 "rewordings_path": rewordings_path,
                 "calibration_path": calibration_path,
+                "paraphraser": paraphraser_run,
                 "governance": governance,
             },
         },

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from proctor.domain.base import Frozen
 from proctor.domain.card import ProtocolCard
 from proctor.domain.item import Item, Rejection, Variant
 from proctor.domain.suite import Suite
-from proctor.domain.trial import Completion
+from proctor.domain.trial import Completion, Decoding, Trial
 
 
 class ItemSet(Frozen):
@@ -44,6 +46,20 @@ class AnsweredShard(Frozen):
 
     shard: str
     completions: str
+
+
+class PromptSet(Frozen):
+    """Prompts for the rewording model. The trials' stage is `paraphrase`, their arm the one that they prepare."""
+
+    trials: tuple[Trial, ...] = Field(min_length=1)
+    decoding: Decoding
+
+
+class RewriteSet(Frozen):
+    """What the rewording model was asked and said, over all rounds so far."""
+
+    answered: tuple[AnsweredShard, ...] = ()
+    dead: tuple[DeadShard, ...] = ()
 
 
 class AuditManifest(Frozen):

@@ -12,7 +12,7 @@ from proctor.domain.base import Frozen
 from proctor.domain.card import ContentDigests
 from proctor.domain.decision import DecisionEvent
 from proctor.domain.suite import Backend
-from proctor.domain.trial import Decoding
+from proctor.domain.trial import ANSWER_STAGE, Decoding
 
 QUEUES = ("router", "perturbation", "inference", "scorer", "registry")
 EVENTS_EXCHANGE = "proctor.events"
@@ -35,8 +35,8 @@ class EndpointSpec(Frozen):
     backend: Backend
     url: str
     served_name: str
-    model_version: str
-    """The pinned content hash, or a prefix of it."""
+    model_version: str | None
+    """The pinned content hash, or a prefix of it; None where no version is pinned."""
     chat: bool = False
 
 
@@ -80,15 +80,19 @@ class BuildVariants(Message):
     """Digest of the calibration from which a calibrated gate takes its window."""
     benchmark: str
     contents: ContentDigests = ContentDigests()
+    rewrites: str | None = None
+    """Digest of the RewriteSet with everything that the rewording model has said so far."""
 
 
 class VariantsBuilt(Message):
-    """Variants are in the artifact store, or could not be made (`error`)."""
+    """Variants are in the artifact store, or a model must be asked first (`prompts`), or they could not be made."""
 
     task: ClassVar[str] = "router.variants_built"
     audit_id: str
     variants: str | None = None
     """Digest of a VariantSet."""
+    prompts: str | None = None
+    """Digest of a PromptSet: what the rewording model must be asked before the variants can be built."""
     error: str | None = None
 
 
@@ -97,6 +101,8 @@ class RunShard(Message):
 
     task: ClassVar[str] = "inference.run_shard"
     audit_id: str
+    stage: str = ANSWER_STAGE
+    """The stage of the audit whose ledger holds the shard."""
     shard_id: str
     attempt: int
     shard: str
@@ -111,6 +117,7 @@ class ShardAnswered(Message):
 
     task: ClassVar[str] = "router.shard_answered"
     audit_id: str
+    stage: str = ANSWER_STAGE
     shard_id: str
     attempt: int
     completions: str | None = None

@@ -56,6 +56,8 @@ Seed = Annotated[int, Field(ge=0, le=2**53 - 1)]
 Percent = Annotated[float, Field(ge=0.0, le=100.0)]
 Backend = Literal["triton", "openai", "in_process"]
 Channel = Literal["perturbation", "noise", "exposure", "fresh", "protocol"]
+#: Strategies that ask a model for their rewordings.
+MODEL_STRATEGIES = ("paraphrase_llm", "back_translation", "forward_full", "noisy_rewrite")
 
 
 class ModelSection(Frozen):
@@ -114,6 +116,25 @@ class DatasetSection(Frozen):
         return self
 
 
+class ParaphraserSection(Frozen):
+    """How the model that rewords is asked, for the strategies that need one."""
+
+    endpoint: Endpoint | None = None
+    """A URL or an operator's endpoint id; by default the id that equals paraphrase_model, else the audited model's."""
+    backend: Backend | None = None
+    """How the endpoint is spoken to; by default told from its URL."""
+    served_name: str | None = Field(default=None, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:-]*$")
+    """The name under which the endpoint serves it; by default the last part of paraphrase_model."""
+    version: ContentHash | None = None
+    """Content hash of its weights, checked where the endpoint reports it."""
+    chat_template: Literal["none", "user"] = "user"
+    """`user` sends the instruction as one user message through the chat endpoint, `none` as a completion."""
+    templates: str = Field(default="1", pattern=r"^[0-9]+$", max_length=8)
+    """Version of the instructions that Proctor gives it."""
+    decoding: Decoding = Decoding(temperature=0.7, max_tokens=1024)
+    """How its rewordings are drawn."""
+
+
 class PerturbationSection(Frozen):
     """How items are reworded, and which rewordings are admitted."""
 
@@ -126,7 +147,10 @@ class PerturbationSection(Frozen):
     """A file that `proctor variants calibrate` wrote for this encoder and benchmark, relative to the suite's file."""
     perturbation_strategy: str = Field(default="paraphrase_llm", pattern=r"^[a-z][a-z_]*(\+[a-z][a-z_]*)*$")
     """One strategy, or several joined with '+' that are applied in that order."""
-    paraphrase_model: str | None = Field(default=None, max_length=200)
+    paraphrase_model: str | None = Field(
+        default=None, min_length=1, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:-]*$"
+    )
+    paraphraser: ParaphraserSection = Field(default_factory=ParaphraserSection)
     rewordings_path: str | None = Field(default=None, min_length=1, max_length=4096)
     """JSONL of ready rewordings for the strategy `imported`, relative to the suite's file."""
     seed: Seed = 0
@@ -138,6 +162,11 @@ class PerturbationSection(Frozen):
     """Smallest share of the question's words that a variant must change, by edit distance; 0 sets no limit."""
     min_yield: float = Field(default=0.5, ge=0.0, le=1.0)
     """The share of items that must get a variant; below it the audit stops and says why."""
+
+    @property
+    def asks_a_model(self) -> bool:
+        """Whether a strategy of the chain asks a model."""
+        return any(name in MODEL_STRATEGIES for name in self.perturbation_strategy.split("+"))
 
     @model_validator(mode="after")
     def _window_is_not_inverted(self) -> Self:

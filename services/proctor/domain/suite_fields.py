@@ -32,7 +32,11 @@ _MEANINGS = {
     "article advises 0.15, and 0.20 for reasoning.",
     "perturbation_config.max_semantic_distance": "Largest cosine distance of a rewording from its item, 0 to 2; the "
     "article advises 0.45, 0.30 for factual benchmarks, 0.50 for reasoning.",
-    "perturbation_config.paraphrase_model": "The model that paraphrases, for strategies that need one.",
+    "perturbation_config.paraphrase_model": "The model that rewords, for strategies that ask one: its name, e.g. "
+    "org/paraphrase-model.",
+    "perturbation_config.paraphraser.decoding.top_p": "Nucleus of the sampling; 1 keeps every token.",
+    "perturbation_config.paraphraser.decoding.seed": "The seed of the sampling, where the endpoint takes one.",
+    "perturbation_config.paraphraser.decoding.stop": "Texts at which a rewording ends.",
     "perturbation_config.seed": "The seed of the rewordings.",
     "scoring_config.contamination_threshold": "Contamination Score that may not be passed, as a fraction.",
     "scoring_config.significance_alpha": "Largest p-value that counts as significant, as a fraction.",

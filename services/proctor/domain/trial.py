@@ -14,6 +14,10 @@ from proctor.domain.labels import LabelScheme
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
+#: The stage of an audit in which the model under audit answers, and the one in which items are reworded by a model.
+ANSWER_STAGE = "answer"
+PARAPHRASE_STAGE = "paraphrase"
+
 FinishReason = Literal["stop", "length", "error", "unknown"]
 
 
@@ -27,7 +31,7 @@ class Arm(StrEnum):
 class Trial(Frozen):
     """One prompt to one model."""
 
-    stage: str = "answer"
+    stage: str = ANSWER_STAGE
     arm: Arm
     item_id: str
     variant_id: str | None = None

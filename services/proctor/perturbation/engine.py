@@ -12,7 +12,8 @@ from proctor.domain.suite import PerturbationSection
 from proctor.perturbation.admission.gate import Screened, rounded_distance, screen, weigh
 from proctor.perturbation.admission.starvation import check_yield
 from proctor.perturbation.candidate import Candidate
-from proctor.perturbation.encoder import Encoder, Vectors, distances
+from proctor.perturbation.distances import PairDistances
+from proctor.perturbation.encoder import Encoder
 from proctor.perturbation.library.store import Outcome, VariantLibrary, library_key
 from proctor.perturbation.strategies.compose import Chain
 
@@ -123,16 +124,16 @@ def _make(items: dict[str, Item], settings: PerturbationSection, chain: Chain, e
         if not one.candidates:
             reason, detail = chain.nothing_for(one.item, seed=settings.seed)
             one.rejections.append(Rejection(item_id=one.item.item_id, reason=reason, detail=detail))
-    vectors = _Vectors(encoder)
+    measured = PairDistances(encoder)
     # In rounds over all items, so that texts are embedded in full batches although most items need one round only.
     unfinished = list(work.values())
     while unfinished:
-        _try_next(unfinished, settings, wanted, vectors)
+        _try_next(unfinished, settings, wanted, measured)
         unfinished = [one for one in unfinished if one.unfinished(wanted)]
     return {key: one.outcome for key, one in work.items()}
 
 
-def _try_next(work: Sequence[_Work], settings: PerturbationSection, wanted: int, vectors: _Vectors) -> None:
+def _try_next(work: Sequence[_Work], settings: PerturbationSection, wanted: int, measured: PairDistances) -> None:
     """Gate the next candidates of every item."""
     screened: list[tuple[_Work, Candidate, Screened]] = []
     for one in work:
@@ -142,48 +143,11 @@ def _try_next(work: Sequence[_Work], settings: PerturbationSection, wanted: int,
                 one.rejections.append(result)
             else:
                 screened.append((one, candidate, result))
-    # Equal questions are at distance 0 without an encoder: reordered options alone should not load one.
-    reworded = [(one, candidate) for one, candidate, _ in screened if candidate.question != one.item.question]
-    vectors.need([text for one, candidate in reworded for text in (one.item.question, candidate.question)])
-    for one, candidate, result in screened:
-        distance = vectors.distance(one.item.question, candidate.question)
+    pairs = [(one.item.question, candidate.question) for one, candidate, _ in screened]
+    for (one, candidate, result), distance in zip(screened, measured.of(pairs), strict=True):
         one.distances.append(rounded_distance(distance))
         verdict = weigh(one.item, candidate, result, distance, settings)
         if isinstance(verdict, Variant):
             one.variants.append(verdict)
         else:
             one.rejections.append(verdict)
-
-
-class _Vectors:
-    """Embeddings of this build by text, each made once."""
-
-    def __init__(self, encoder: Encoder) -> None:
-        self._encoder = encoder
-        self._rows: dict[str, int] = {}
-        self._blocks: list[Vectors] = []
-        self._starts: list[int] = []
-
-    def need(self, texts: Sequence[str]) -> None:
-        """Embed those of the texts that are not embedded yet."""
-        new = [text for text in dict.fromkeys(texts) if text not in self._rows]
-        if not new:
-            return
-        start = len(self._rows)
-        self._rows.update({text: start + offset for offset, text in enumerate(new)})
-        self._blocks.append(self._encoder.encode(new))
-        self._starts.append(start)
-
-    def distance(self, left: str, right: str) -> float:
-        """Cosine distance of two texts that were needed before; the same text is at 0."""
-        if left == right:
-            return 0.0
-        return float(distances(self._vector(left)[None], self._vector(right)[None])[0])
-
-    def _vector(self, text: str) -> Vectors:
-        row = self._rows[text]
-        for start, block in zip(reversed(self._starts), reversed(self._blocks), strict=True):
-            if row >= start:
-                vector: Vectors = block[row - start]
-                return vector
-        raise KeyError(text)
