@@ -15,6 +15,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from tests.paraphraser import PARAPHRASER, Paraphraser, Said
+
 MODEL = "replayed-qwen2.5-1.5b"
 
 
@@ -40,6 +42,7 @@ class Replay:
 
     url: str
     asked: list[str] = field(default_factory=list)
+    asked_to_reword: list[str] = field(default_factory=list)
     pause: threading.Event = field(default_factory=threading.Event)
     """While this is cleared, answers after the first `free_answers` wait: an audit can be caught half done."""
     free_answers: int = 10**9
@@ -48,8 +51,8 @@ class Replay:
 
 
 @contextmanager
-def replay_server(answers: dict[str, str]) -> Iterator[Replay]:
-    """Serve recorded answers on a free loopback port."""
+def replay_server(answers: dict[str, str], paraphraser: Paraphraser | None = None) -> Iterator[Replay]:
+    """Serve recorded answers on a free loopback port, and beside them a model that rewords, under a name of its own."""
     # The longest match wins: a question may be the beginning of another.
     questions = sorted(answers, key=len, reverse=True)
     replay = Replay(url="")
@@ -59,11 +62,16 @@ def replay_server(answers: dict[str, str]) -> Iterator[Replay]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            self._reply(200, {"object": "list", "data": [{"id": MODEL, "object": "model"}]})
+            names = [MODEL] if paraphraser is None else [MODEL, PARAPHRASER]
+            self._reply(200, {"object": "list", "data": [{"id": name, "object": "model"} for name in names]})
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             prompt = body.get("prompt") or body["messages"][-1]["content"]
+            if paraphraser is not None and body.get("model") == PARAPHRASER:
+                replay.asked_to_reword.append(prompt)
+                self._say(body, prompt, paraphraser(prompt))
+                return
             replay.asked.append(prompt)
             if len(replay.asked) > replay.dies_after:
                 self.close_connection = True
@@ -75,13 +83,19 @@ def replay_server(answers: dict[str, str]) -> Iterator[Replay]:
             if text is None:
                 self._reply(404, {"error": {"message": "no recorded answer for this prompt"}})
                 return
-            choice: dict[str, Any] = {"index": 0, "finish_reason": "stop"}
+            self._say(body, prompt, Said(text))
+
+        def _say(self, body: dict[str, Any], prompt: str, said: Said) -> None:
+            if said.status != 200:
+                self._reply(said.status, {"error": {"message": said.text}})
+                return
+            choice: dict[str, Any] = {"index": 0, "finish_reason": said.finish_reason}
             if "messages" in body:
-                choice["message"] = {"role": "assistant", "content": text}
+                choice["message"] = {"role": "assistant", "content": said.text}
             else:
-                choice["text"] = text
-            usage = {"prompt_tokens": len(prompt.split()), "completion_tokens": len(text.split())}
-            self._reply(200, {"id": "replay", "model": MODEL, "choices": [choice], "usage": usage})
+                choice["text"] = said.text
+            usage = {"prompt_tokens": len(prompt.split()), "completion_tokens": len(said.text.split())}
+            self._reply(200, {"id": "replay", "model": body.get("model", MODEL), "choices": [choice], "usage": usage})
 
         def _reply(self, status: int, document: dict[str, Any]) -> None:
             data = json.dumps(document).encode()
