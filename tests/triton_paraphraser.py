@@ -1,4 +1,4 @@
-"""The rewording model of `tests.paraphraser` inside a real Triton server, behind the tensors of Triton's vLLM backend."""
+"""The rewording model of `tests.paraphraser` inside a real Triton server, behind the tensors of its vLLM backend."""
 
 from __future__ import annotations
 
