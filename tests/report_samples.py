@@ -116,6 +116,7 @@ class SampleAudit:
                     semantic_distance=self.random.uniform(0.03, 0.2),
                     token_overlap=self.random.uniform(0.1, 0.5),
                     edit_distance=self.random.uniform(0.3, 0.8),
+                    containment=number / (4 * self.n_variants),
                 ),
             )
 

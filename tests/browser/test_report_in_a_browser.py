@@ -20,7 +20,7 @@ from proctor.scorer.report import RunFacts
 from tests.report_samples import approved, blocked, in_review, poisoned
 from tests.support import missing
 
-DESKTOP, PHONE = (1280, 800), (390, 844)
+DESKTOP, PHONE, NARROW_PHONE = (1280, 800), (390, 844), (360, 740)
 #: WCAG 2.2, success criterion 1.4.3 (AA) for text of normal size.
 MIN_CONTRAST = 4.5
 PAYLOAD = "</title></style></script><script>window.ran=1</script>\"'><img src=//192.0.2.1/x onerror=window.ran=1>"
@@ -57,6 +57,7 @@ return {
   handlers: all.filter(e => [...e.attributes].some(a => a.name.startsWith('on'))).length,
 };
 """
+_OPEN_ALL = "document.querySelectorAll('details').forEach(d => d.open = true)"
 _FIRST_SCREEN = (
     "h1", "#why", ".suite-id", ".facts dd", ".numbers .value", ".numbers p.interval", ".numbers .status"
 )  # fmt: skip
@@ -99,7 +100,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def _show(browser: Chrome, url: str, size: tuple[int, int] = DESKTOP, *, scheme: str = "light") -> None:
     browser.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride",
-        {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size == PHONE},
+        {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size != DESKTOP},
     )
     browser.execute_cdp_cmd(
         "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
@@ -142,10 +143,24 @@ def test_no_page_scrolls_sideways(browser: Chrome, pages: dict[str, str], name: 
     assert browser.execute_script("return document.documentElement.scrollWidth") <= size[0]
 
 
+@pytest.mark.parametrize("name", ["blocked", "in_review", "hostile"])
+def test_no_page_scrolls_sideways_on_a_narrow_phone_with_everything_open(
+    browser: Chrome, pages: dict[str, str], name: str
+) -> None:
+    _show(browser, pages[name], NARROW_PHONE)
+    browser.execute_script(_OPEN_ALL)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= NARROW_PHONE[0]
+    spilt = browser.execute_script(
+        "return [...document.querySelectorAll('.by-item :is(th, td)')].slice(0, 400)"
+        ".filter(e => e.scrollWidth > e.clientWidth).map(e => e.textContent.trim())"
+    )
+    assert spilt == []
+
+
 @pytest.mark.parametrize("name", ["blocked", "hostile"])
 def test_nothing_runs_and_nothing_is_fetched(browser: Chrome, pages: dict[str, str], name: str) -> None:
     _show(browser, pages[name])
-    browser.execute_script("document.querySelectorAll('details').forEach(d => d.open = true)")
+    browser.execute_script(_OPEN_ALL)
     state: dict[str, Any] = browser.execute_script(_STATE)
     assert state == {"ran": None, "resources": [], "acting": 0, "handlers": 0}
     assert [url for url in _requested(browser) if not url.startswith("data:")] == [pages[name]]
@@ -172,6 +187,7 @@ def test_every_text_has_contrast_in_light_and_dark(
     browser: Chrome, pages: dict[str, str], name: str, scheme: str
 ) -> None:
     _show(browser, pages[name], scheme=scheme)
+    browser.execute_script(_OPEN_ALL)
     contrasts = browser.execute_script(_CONTRASTS)
     assert len(contrasts) > 200
     assert [entry for entry in contrasts if entry[0] < MIN_CONTRAST] == []
@@ -193,6 +209,32 @@ def test_an_items_details_open_with_the_keyboard_alone(browser: Chrome, pages: d
     summaries[1].send_keys(Keys.ENTER)
     assert second.get_attribute("open") is not None
     assert second.find_element(By.CSS_SELECTOR, ".answer .text").is_displayed()
+
+
+def test_the_table_of_all_rewordings_opens_with_the_keyboard_alone(browser: Chrome, pages: dict[str, str]) -> None:
+    _show(browser, pages["blocked"])
+    details = browser.find_element(By.ID, "rewordings-by-item")
+    summary, table = details.find_element(By.TAG_NAME, "summary"), details.find_element(By.TAG_NAME, "table")
+    assert not table.is_displayed()
+    for _ in range(120):
+        browser.switch_to.active_element.send_keys(Keys.TAB)
+        if browser.switch_to.active_element == summary:
+            break
+    assert browser.switch_to.active_element == summary
+    assert browser.execute_script("return getComputedStyle(arguments[0]).outlineStyle", summary) != "none"
+    summary.send_keys(Keys.ENTER)
+    assert table.is_displayed()
+    assert len(table.find_elements(By.TAG_NAME, "tbody")) == 400
+
+
+def test_the_measures_names_stay_in_sight_while_the_rewordings_scroll(browser: Chrome, pages: dict[str, str]) -> None:
+    _show(browser, pages["blocked"])
+    browser.execute_script(_OPEN_ALL)
+    top = browser.execute_script(
+        "document.querySelectorAll('.by-item tbody')[200].scrollIntoView();"
+        "return document.querySelector('.by-item thead th').getBoundingClientRect().top"
+    )
+    assert top == 0
 
 
 def test_headings_descend_without_gaps_and_pictures_have_names(browser: Chrome, pages: dict[str, str]) -> None:

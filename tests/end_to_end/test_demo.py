@@ -84,6 +84,17 @@ def test_no_item_of_the_clean_model_is_flagged(two_runs: Any) -> None:
     assert any(item["flagged"] for item in models["reference-leaked"]["items"])
 
 
+def test_each_report_lists_every_item_with_its_rewordings_and_rejections(two_runs: Any) -> None:
+    for model in two_runs[0]["models"]:
+        report = json.loads(Path(model["report_path"]).with_suffix(".json").read_bytes())
+        made, rows = report["variants"], report["variants"]["items"]
+        assert len({row["item_id"] for row in rows}) == report["counts"]["items_selected"] > 0
+        assert sum(len(row["variants"]) for row in rows) == made["admitted"] > 0
+        assert sum(sum(row["rejected"].values()) for row in rows) == sum(made["rejected"].values())
+        page = Path(model["report_path"]).read_text()
+        assert all(f">{row['item_id']}</bdi>" in page for row in rows)
+
+
 def test_what_triton_the_ledger_and_mlflow_count_is_what_was_asked_and_decided(two_runs: Any) -> None:
     document = two_runs[0]
     trials = {model["model"]: model["n_trials"] for model in document["models"]}

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from scipy import stats
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
+from proctor.domain.evidence import ControlledInflation
 from proctor.evidence.answers import PairedAnswers
 from proctor.evidence.intervals import PairSums, contamination_score, score_inflation
 from proctor.evidence.perturbation.control import (
-    ControlledInflation,
     control_items_needed,
     controlled_inflation,
     minimum_detectable_excess,

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from proctor.domain.base import Frozen
+from proctor.domain.decision import DecisionOutcome
 
 
 class Verdict(StrEnum):
@@ -82,6 +83,47 @@ class Singletons(Frozen):
     note: str
 
 
+class ControlledInflation(Frozen):
+    """Score inflation on the benchmark beyond that of a control sample."""
+
+    null_hypothesis: str
+    n_benchmark: int
+    n_control: int
+    inflation_benchmark: Estimate
+    """D in points, uncontrolled."""
+    inflation_control: Estimate
+    """What rewording costs where nothing can have leaked, in points."""
+    excess_inflation: Estimate
+    """D_benchmark − D_control, in points."""
+    excess_score: Estimate
+    """Contamination Score of the benchmark minus that of the control sample."""
+    p_value: float
+    """The larger of the two below."""
+    p_points: float
+    p_share: float
+    minimum_detectable_points: float
+    """Smallest excess in points that these samples would find with 80 % power."""
+
+
+class CleanControl(Frozen):
+    """A clean model that was asked in the same way, and what the audited model lost beyond it."""
+
+    model_id: str
+    digest: str
+    digest_verified: bool
+    """Whether the control's endpoint reported that digest when it was measured."""
+    grounds: str
+    """Why a person declared it clean."""
+    own_decision: DecisionOutcome | None
+    """What the gate decided on the control's own audit."""
+    same_rewordings: bool
+    """Whether it was asked the very rewordings of this audit, or others by the same strategy."""
+    accuracy: Estimate
+    """Its canonical accuracy, as a fraction."""
+    excess: ControlledInflation
+    conclusion: str
+
+
 class PerturbationEvidence(Frozen):
     """Canonical against reworded: suspicious when the canonical wording is answered better."""
 
@@ -110,6 +152,8 @@ class PerturbationEvidence(Frozen):
     singletons: Singletons
     items_needed_to_approve: int | None
     """Items at which this D and spread would let both upper bounds fall within their limits; None: never."""
+    control: CleanControl | None = Field(default=None, exclude_if=lambda control: control is None)
+    """Difference-in-differences against a clean model, where one is on record; not written otherwise."""
 
 
 class ProtocolEvidence(Frozen):

@@ -1,8 +1,7 @@
-"""Laying out a finished audit as its report: details of the most suspected items, counts, variants, limits."""
+"""Laying out a finished audit as its report: details of the most suspected items, counts, limits."""
 
 from __future__ import annotations
 
-import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -24,11 +23,10 @@ from proctor.scorer.report import (
     LeftOut,
     Report,
     RewordingDetail,
-    Spread,
     Subject,
-    VariantsSummary,
     excerpt,
 )
+from proctor.scorer.rewordings import VariantsByItem, variants_by_item, variants_summary
 
 _NOT_ASKED = Excerpt(text="")
 
@@ -62,12 +60,10 @@ def assemble(
     ranked = evidence.perturbation.items if evidence.perturbation is not None else ()
     suspects = [item for item in ranked if item.suspicion > 0.0][:MAX_ITEMS]
     tally = _tally(answers, {item.item_id for item in suspects})
-    by_item: dict[str, list[Variant]] = defaultdict(list)
-    for variant in variants.variants:
-        by_item[variant.item_id].append(variant)
+    by_item = variants_by_item(variants.variants)
     known = {item.item_id: item for item in items.items}
     details = tuple(
-        _detail(rank, found, known[found.item_id], by_item[found.item_id], tally.kept)
+        _detail(rank, found, known[found.item_id], by_item.get(found.item_id, ()), tally.kept)
         for rank, found in enumerate(suspects, start=1)
         if found.item_id in known
     )
@@ -87,7 +83,7 @@ def assemble(
         decision=decision,
         evidence=evidence,
         items=details,
-        variants=_variants_summary(suite.perturbation.perturbation_strategy, variants, left_out),
+        variants=variants_summary(suite.perturbation.perturbation_strategy, items.items, variants, by_item, left_out),
         counts=_counts(len(items.items), len(ranked), tally),
         limits=limitations(
             manifest,
@@ -158,11 +154,6 @@ def _counts(n_selected: int, n_audited: int, tally: _Tally) -> Counts:
     )
 
 
-def _in_order(variants: Iterable[Variant]) -> list[Variant]:
-    # By content, not by arrival: a warm library hands variants out in another order than a cold one makes them.
-    return sorted(variants, key=lambda variant: (variant.level, variant.strategy, variant.variant_id))
-
-
 def _detail(
     rank: int,
     found: ItemEvidence,
@@ -170,7 +161,6 @@ def _detail(
     variants: Sequence[Variant],
     kept: Mapping[tuple[str, str | None], GradedTrial],
 ) -> ItemDetail:
-    ordered = _in_order(variants)
     return ItemDetail(
         rank=rank,
         item_id=item.item_id,
@@ -192,9 +182,9 @@ def _detail(
                 measurements=variant.measurements,
                 labels=variant.labels,
             )
-            for variant in ordered[:MAX_REWORDINGS_PER_ITEM]
+            for variant in variants[:MAX_REWORDINGS_PER_ITEM]
         ),
-        rewordings_not_shown=max(0, len(ordered) - MAX_REWORDINGS_PER_ITEM),
+        rewordings_not_shown=max(0, len(variants) - MAX_REWORDINGS_PER_ITEM),
     )
 
 
@@ -218,7 +208,7 @@ def _answer(row: GradedTrial | None) -> AnswerDetail:
 def _left_out(
     items: Sequence[Item],
     audited: set[str],
-    by_item: Mapping[str, Sequence[Variant]],
+    by_item: VariantsByItem,
     variants: VariantSet,
     tally: _Tally,
 ) -> tuple[LeftOut, ...]:
@@ -239,25 +229,3 @@ def _left_out(
     return tuple(
         LeftOut(item_id=item.item_id, reason=reason(item.item_id)) for item in items if item.item_id not in audited
     )
-
-
-def _variants_summary(strategy: str, variants: VariantSet, left_out: tuple[LeftOut, ...]) -> VariantsSummary:
-    measured = [variant.measurements for variant in variants.variants]
-    return VariantsSummary(
-        strategy=strategy,
-        encoder=variants.encoder,
-        admitted=len(variants.variants),
-        admitted_by_strategy=dict(Counter(variant.strategy for variant in variants.variants)),
-        items_with_variants=len({variant.item_id for variant in variants.variants}),
-        rejected=dict(Counter(rejection.reason for rejection in variants.rejections)),
-        semantic_distance=_spread([m.semantic_distance for m in measured]),
-        token_overlap=_spread([m.token_overlap for m in measured]),
-        edit_distance=_spread([m.edit_distance for m in measured]),
-        items_left_out=left_out,
-    )
-
-
-def _spread(values: Sequence[float]) -> Spread | None:
-    if not values:
-        return None
-    return Spread(low=min(values), median=statistics.median(values), high=max(values))

@@ -19,6 +19,8 @@ from proctor.scorer.report import Report, RunFacts, report_digest
 from proctor.scorer.visible import visible
 
 MAX_IDS_LISTED = 200
+#: The gate's own reasons are fewer; a strategy from elsewhere may bring any number.
+MAX_REASONS_LISTED = 20
 _OUTCOME_WORDS = {
     Outcome.CORRECT: "Right",
     Outcome.INCORRECT: "Wrong",
@@ -86,6 +88,7 @@ def render(report: Report, *, run: RunFacts | None = None) -> str:
             flagged=page.flagged_ids(report),
             card=page.card_groups(report),
             max_ids=MAX_IDS_LISTED,
+            max_reasons=MAX_REASONS_LISTED,
             max_sentence=page.MAX_SENTENCE_CHARACTERS,
         )
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from proctor.domain.base import Frozen
-from proctor.domain.evidence import Evidence, Verdict
+from proctor.domain.evidence import CleanControl, Evidence, Verdict
 from proctor.domain.manifest import AuditManifest
 from proctor.scorer.wording import count, counted, points
 
@@ -26,18 +26,14 @@ class Limitation(Frozen):
     text: str
 
 
-def _always(num_variants: int) -> list[Limitation]:
+def _always(num_variants: int, control: CleanControl | None) -> list[Limitation]:
     return [
         Limitation(
             code="clean_under_this_policy",
             text="Approved, or clean, means clean under this policy: no effect larger than the suite's limits was "
             "found. It is not proof that the model never saw the benchmark.",
         ),
-        Limitation(
-            code="harder_rewording",
-            text="A rewording that is simply harder looks like memory. Without control items, which no model can "
-            "have seen, accuracy alone cannot tell the two apart.",
-        ),
+        _harder_rewording(control),
         Limitation(
             code="rewordings_known_too",
             text="A model that has also memorised the rewordings, or that learned the facts behind the questions "
@@ -65,6 +61,22 @@ def _always(num_variants: int) -> list[Limitation]:
             text="The audit says nothing of how or when an item was seen, nor whether anyone meant it.",
         ),
     ]
+
+
+def _harder_rewording(control: CleanControl | None) -> Limitation:
+    code = "harder_rewording"
+    if control is None:
+        return Limitation(
+            code=code,
+            text="A rewording that is simply harder looks like memory. Without control items, which no model can "
+            "have seen, accuracy alone cannot tell the two apart.",
+        )
+    return Limitation(
+        code=code,
+        text="A rewording that is simply harder looks like memory. The two are told apart by what rewording cost "
+        f"{control.model_id[:80]!r}, which a person declared clean: if that has seen the benchmark, or loses more by "
+        "rewording than this model would without memory, memory is taken for difficulty.",
+    )
 
 
 def limitations(
@@ -138,4 +150,5 @@ def limitations(
             "benchmark_not_bound",
             "The protocol card holds no digest of the benchmark's file, so it cannot show later which text was asked.",
         )
-    return (*special, *_always(suite.perturbation.num_variants_per_item))
+    control = None if found is None else found.control
+    return (*special, *_always(suite.perturbation.num_variants_per_item, control))

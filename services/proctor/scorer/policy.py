@@ -3,7 +3,9 @@
 1. A required channel `invalid` or `not_audited` → review. An invalid protocol invalidates every comparison, so it
    counts as required always, and so does the perturbation channel, whose intervals the table is made of.
 2. Block: a lower bound past its limit with p < alpha; or the article's rule where the suite asks for it by name.
-3. Approve: both upper bounds within their limits, every required channel clean, and nothing past review.
+   Where a clean model is on record as a control, the excess over it must be past the same limit too.
+3. Approve: both upper bounds within their limits, every required channel clean, and nothing past review. A control
+   approves nothing that would not be approved without it, and stands against approval where the excess is past a limit.
 4. Otherwise review, saying what sample would settle it.
 """
 
@@ -13,6 +15,7 @@ from proctor.domain.decision import Decision, DecisionOutcome, Reason
 from proctor.domain.evidence import Evidence, PerturbationEvidence, Verdict
 from proctor.domain.suite import Suite
 from proctor.evidence.perturbation.channel import limits_not_excluded, limits_passed
+from proctor.evidence.perturbation.clean_control import Grounds, grounds
 from proctor.evidence.wording import as_score, counted, in_points, percent, points
 
 _UNUSABLE = (Verdict.INVALID, Verdict.NOT_AUDITED)
@@ -25,16 +28,19 @@ def decide(evidence: Evidence, suite: Suite) -> Decision:
     if unusable or result is None:
         return Decision(outcome=DecisionOutcome.REVIEW, reasons=unusable)
     past_review = _past_review(result, suite)
-    if blocking := _blocking(result, suite):
-        return Decision(outcome=DecisionOutcome.BLOCK, reasons=blocking + past_review)
+    found = _grounds(result, suite)
+    if found.blocking:
+        return Decision(outcome=DecisionOutcome.BLOCK, reasons=found.blocking + past_review)
     doubts = (
-        past_review
+        found.doubts
+        + past_review
         + _other_channels(evidence, suite)
         + limits_not_excluded(result.score_inflation, result.contamination_score, suite.scoring)
     ) or _perhaps_past_review(result, suite)
     if not doubts:
         return Decision(outcome=DecisionOutcome.APPROVE, reasons=_approving(result, suite))
-    return Decision(outcome=DecisionOutcome.REVIEW, reasons=doubts + _what_would_settle(result, suite))
+    settling = _another_strategy(result) if found.withheld else _what_would_settle(result, suite)
+    return Decision(outcome=DecisionOutcome.REVIEW, reasons=doubts + settling)
 
 
 def _unusable_channels(evidence: Evidence, suite: Suite) -> tuple[Reason, ...]:
@@ -54,12 +60,13 @@ def _unusable_channels(evidence: Evidence, suite: Suite) -> tuple[Reason, ...]:
     return tuple(reasons)
 
 
-def _blocking(result: PerturbationEvidence, suite: Suite) -> tuple[Reason, ...]:
-    if suite.scoring.method == "per_item_t_test":
-        return _article_rule(result, suite)
-    return limits_passed(
-        result.score_inflation, result.contamination_score, result.p_value, suite.scoring, suite.governance
-    )
+def _grounds(result: PerturbationEvidence, suite: Suite) -> Grounds:
+    scoring, governance = suite.scoring, suite.governance
+    if scoring.method == "per_item_t_test":
+        # The article knows no control, so none withholds its block.
+        return Grounds(_article_rule(result, suite), grounds((), result.control, scoring, governance).doubts)
+    past = limits_passed(result.score_inflation, result.contamination_score, result.p_value, scoring, governance)
+    return grounds(past, result.control, scoring, governance)
 
 
 def _article_rule(result: PerturbationEvidence, suite: Suite) -> tuple[Reason, ...]:
@@ -122,6 +129,19 @@ def _approving(result: PerturbationEvidence, suite: Suite) -> tuple[Reason, ...]
             f"its upper bound is within the {points(scoring.max_allowed_contaminated_items_pct)} that the suite "
             f"allows; the Contamination Score is {as_score(result.contamination_score)}, and its upper bound is within "
             f"{scoring.contamination_threshold:g}.",
+        ),
+    )
+
+
+def _another_strategy(result: PerturbationEvidence) -> tuple[Reason, ...]:
+    """What would settle a review for which a control withheld the block."""
+    assert result.control is not None
+    detectable = points(result.control.excess.minimum_detectable_points)
+    return (
+        Reason(
+            code="rewording_costs_clean_models",
+            text="A strategy that costs a clean model less, or more items for both models, would tell memory from "
+            f"harder rewordings: these two samples find an excess of {detectable} with 80 % power.",
         ),
     )
 

@@ -31,6 +31,11 @@ MAX_TEXT_CHARACTERS = 2_000
 MAX_QUESTION_CHARACTERS = 200
 MAX_ITEMS = 50
 MAX_REWORDINGS_PER_ITEM = 10
+#: The items whose rewordings are listed with their measurements: four times the default sample, at five rewordings
+#: each. Such a list takes about 4 MB of the document and 4 MB of the page, however large the suite.
+MAX_ITEMS_LISTED = 2_000
+MAX_REWORDINGS_LISTED = 10_000
+MAX_LISTED_TEXT_CHARACTERS = 120
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -69,8 +74,8 @@ class AnswerDetail(Frozen):
     extractor: str
 
 
-class RewordingDetail(AnswerDetail):
-    """One reworded prompt with what came back, and the measurements that admitted the rewording."""
+class AdmittedVariant(Frozen):
+    """A rewording that was admitted, with the measurements that admitted it."""
 
     variant_id: str
     strategy: str
@@ -78,6 +83,10 @@ class RewordingDetail(AnswerDetail):
     measurements: Measurements
     labels: LabelScheme | None = Field(default=None, exclude_if=lambda labels: labels is None)
     """How the prompt labels the options, where it is not by A., B., C., …; not written otherwise."""
+
+
+class RewordingDetail(AnswerDetail, AdmittedVariant):
+    """One reworded prompt with what came back, and the measurements that admitted the rewording."""
 
 
 class ItemDetail(Frozen):
@@ -114,6 +123,23 @@ class LeftOut(Frozen):
     reason: str
 
 
+class ListedVariant(AdmittedVariant):
+    """An admitted rewording as the list of all items has it: what it asks, without the prompt and the answer."""
+
+    question: Excerpt
+
+
+class ItemVariants(Frozen):
+    """A selected item with all of its admitted rewordings, and how many more were turned away."""
+
+    item_id: str
+    question: Excerpt
+    """The canonical wording."""
+    variants: tuple[ListedVariant, ...]
+    rejected: dict[str, int]
+    """The item's rejected rewordings by reason."""
+
+
 class VariantsSummary(Frozen):
     """What the perturbation service admitted and turned away."""
 
@@ -127,7 +153,14 @@ class VariantsSummary(Frozen):
     semantic_distance: Spread | None
     token_overlap: Spread | None
     edit_distance: Spread | None
+    containment: Spread | None
+    """Over the rewordings whose containment was measured."""
     items_left_out: tuple[LeftOut, ...]
+    items: tuple[ItemVariants, ...]
+    """The selected items in the order in which they were drawn, audited or not, each with all of its rewordings; at
+    most `MAX_ITEMS_LISTED` items and `MAX_REWORDINGS_LISTED` rewordings."""
+    items_not_listed: int
+    """Selected items past those limits. The counts above are over them too."""
 
 
 class Counts(Frozen):

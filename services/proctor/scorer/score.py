@@ -8,10 +8,12 @@ from typing import NamedTuple
 from proctor.domain.decision import Decision
 from proctor.domain.evidence import Evidence
 from proctor.domain.item import Item
+from proctor.domain.manifest import AuditManifest, VariantSet
 from proctor.domain.suite import Suite
 from proctor.domain.trial import Arm, Completion, Trial
 from proctor.evidence.answers import Answer, answer_of, guess_chance, pair_answers
 from proctor.evidence.perturbation.channel import perturbation_evidence
+from proctor.evidence.perturbation.clean_control import NONE_ON_RECORD, OnRecord, choose_control
 from proctor.evidence.protocol.channel import protocol_evidence
 from proctor.grading import grade, resolve_extractor
 from proctor.scorer.assembly import GradedTrial
@@ -40,8 +42,18 @@ class Score(NamedTuple):
     decision: Decision
 
 
-def score(suite: Suite, items: Sequence[Item], asked: Sequence[AskedTrial]) -> Score:
+def clean_models(manifest: AuditManifest, variants: VariantSet) -> OnRecord:
+    """The clean models that an audit's variants bring along, and what they are to be compared with."""
+    return OnRecord(variants.controls, manifest.model_digest, variants.rewordings_digest)
+
+
+def score(
+    suite: Suite, items: Sequence[Item], asked: Sequence[AskedTrial], on_record: OnRecord = NONE_ON_RECORD
+) -> Score:
     """Grade the completions, weigh the evidence, and decide.
+
+    Args:
+        on_record: the clean models of which one may control the comparison.
 
     Raises:
         BadInputError: when the suite's extractor cannot read the items' answers.
@@ -60,7 +72,13 @@ def score(suite: Suite, items: Sequence[Item], asked: Sequence[AskedTrial]) -> S
         rows.append(answer_of(trial, completion, graded))
     paired = pair_answers(rows, [item.item_id for item in items])
     evidence = Evidence(
-        perturbation=perturbation_evidence(paired, suite.scoring, suite.governance, guess_chance(suite.scoring, items)),
+        perturbation=perturbation_evidence(
+            paired,
+            suite.scoring,
+            suite.governance,
+            guess_chance(suite.scoring, items),
+            choose_control(paired, on_record),
+        ),
         protocol=protocol_evidence(
             rows, expected_arms=(Arm.CANONICAL, Arm.PERTURBED), level=suite.scoring.confidence_level
         ),

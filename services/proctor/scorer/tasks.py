@@ -19,7 +19,7 @@ from proctor.runtime.tasks import handles, send, worker_artifacts, worker_record
 from proctor.scorer.assembly import assemble
 from proctor.scorer.html import render
 from proctor.scorer.report import Report, RunFacts, report_digest, to_json
-from proctor.scorer.score import AskedTrial, score
+from proctor.scorer.score import AskedTrial, clean_models, score
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ def _decide(audit_id: str, manifest: AuditManifest) -> DecisionEvent:
         return DecisionEvent.model_validate(on_record)
     items = get_model(store, manifest.items, ItemSet)
     variants = get_model(store, manifest.variants, VariantSet)
-    result = score(manifest.suite, items.items, list(_asked(manifest, store)))
+    result = score(manifest.suite, items.items, list(_asked(manifest, store)), clean_models(manifest, variants))
     report = assemble(
         manifest,
         items,

@@ -13,10 +13,10 @@ from proctor.cli.variants.building import counted, ranked
 from proctor.cli.variants.opening import SuiteVariants
 from proctor.domain.canonical import canonical_json
 from proctor.domain.errors import BadInputError
+from proctor.domain.fidelity import Fidelity
 from proctor.domain.labels import LabelScheme, labelled
 from proctor.formats.faults import shown
 from proctor.formats.variant_lines import Entry
-from proctor.perturbation.library.fidelity import Fidelity
 from proctor.perturbation.library.store import Origin, VariantLibrary
 
 _MEASURES: Final = ("semantic_distance", "token_overlap", "edit_distance", "containment")

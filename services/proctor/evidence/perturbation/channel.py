@@ -6,7 +6,8 @@ the studentised mean, which needs many items. It holds its size where an item's 
 
 It cannot tell memory from a rewording that is simply harder, so the p-value alone decides nothing: verdicts come from
 intervals. `clean` is a claim of equivalence (both upper bounds within the suite's limits, as in two one-sided tests),
-never of a test that found nothing; a sample too small to find what the limits allow stays `inconclusive`.
+never of a test that found nothing; a sample too small to find what the limits allow stays `inconclusive`. Where a clean
+model is on record as a control, both `contaminated` and `clean` need it to agree (`clean_control`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from proctor.domain.decision import Reason
-from proctor.domain.evidence import Estimate, PerturbationEvidence, Verdict
+from proctor.domain.evidence import CleanControl, Estimate, PerturbationEvidence, Verdict
 from proctor.domain.suite import GovernanceSection, ScoringSection
 from proctor.evidence.answers import PairedAnswers
 from proctor.evidence.intervals import (
@@ -25,6 +26,7 @@ from proctor.evidence.intervals import (
     score_inflation,
     wilson,
 )
+from proctor.evidence.perturbation.clean_control import NO_CONTROL, ChosenControl, grounds, weigh_control
 from proctor.evidence.perturbation.exchangeability import exchangeability_test
 from proctor.evidence.perturbation.per_item_t_test import per_item_t_test
 from proctor.evidence.perturbation.power import POWER, items_needed_to_approve, minimum_detectable_inflation
@@ -40,7 +42,11 @@ NULL_HYPOTHESIS = (
 
 
 def perturbation_evidence(
-    answers: PairedAnswers, scoring: ScoringSection, governance: GovernanceSection, guess_chance: float | None
+    answers: PairedAnswers,
+    scoring: ScoringSection,
+    governance: GovernanceSection,
+    guess_chance: float | None,
+    chosen: ChosenControl = NO_CONTROL,
 ) -> PerturbationEvidence:
     """Weigh paired answers against a suite's limits.
 
@@ -48,6 +54,9 @@ def perturbation_evidence(
     Score's past `contamination_threshold`, and p < `significance_alpha`; `clean` where both upper bounds are within
     `max_allowed_contaminated_items_pct` and `contamination_threshold`; `invalid` without a single paired item; else
     `inconclusive`. Items are flagged only in a contaminated sample: the first ⌊lower bound of D × n⌋ of the ranking.
+
+    With a control, `contaminated` needs the excess over it past the same limit too, and `clean` that no excess is;
+    items are flagged by the smaller of the lower bounds of D and of its excess.
     """
     level, alpha = scoring.confidence_level, scoring.significance_alpha
     inflation, score = score_inflation(answers, level), contamination_score(answers, level)
@@ -55,14 +64,15 @@ def perturbation_evidence(
     p_value = max(exact.p_value, studentised)
     sums = PairSums.of(answers)
     detectable = 100 * minimum_detectable_inflation(sums, alpha=alpha)
-    past = limits_passed(inflation, score, p_value, scoring, governance)
+    control = weigh_control(answers, chosen, scoring)
+    found = grounds(limits_passed(inflation, score, p_value, scoring, governance), control, scoring, governance)
     verdict: Verdict
     reasons: tuple[str, ...]
     if answers.n == 0:
         verdict, reasons = Verdict.INVALID, ("No item has both a canonical and a reworded answer.",)
-    elif past:
-        verdict, reasons = Verdict.CONTAMINATED, tuple(reason.text for reason in past)
-    elif not (open_questions := limits_not_excluded(inflation, score, scoring)):
+    elif found.blocking:
+        verdict, reasons = Verdict.CONTAMINATED, tuple(reason.text for reason in found.blocking)
+    elif not (open_questions := found.doubts + limits_not_excluded(inflation, score, scoring)):
         verdict, reasons = Verdict.CLEAN, (_within(inflation, score, scoring),)
     else:
         verdict, reasons = Verdict.INCONCLUSIVE, tuple(reason.text for reason in open_questions)
@@ -74,7 +84,7 @@ def perturbation_evidence(
             )
     if answers.excluded:
         reasons += (_exclusions(answers),)
-    contaminated = verdict is Verdict.CONTAMINATED
+    reasons += chosen.notes
     return PerturbationEvidence(
         verdict=verdict,
         reasons=reasons,
@@ -91,7 +101,7 @@ def perturbation_evidence(
         accuracy_perturbed=mean_share(answers.patterns.reworded_share, answers.patterns.counts, level),
         n_items=answers.n,
         n_variants=int(answers.total.max()) if answers.n else 0,
-        items=ranked_items(answers, flagged_at_least=(inflation.low or 0.0) / 100 if contaminated else 0.0),
+        items=ranked_items(answers, flagged_at_least=_flagged_share(inflation, control) if found.blocking else 0.0),
         per_item_t_test=per_item_t_test(
             answers,
             threshold=scoring.contamination_threshold,
@@ -105,6 +115,7 @@ def perturbation_evidence(
             max_contamination_score=scoring.contamination_threshold,
             level=level,
         ),
+        control=control,
     )
 
 
@@ -139,6 +150,11 @@ def limits_not_excluded(inflation: Estimate, score: Estimate, scoring: ScoringSe
         text = f"Contamination Score is {as_score(score)}; approval needs its upper bound within {limit}."
         found.append(Reason(code="contamination_score_not_excluded", text=text))
     return tuple(found)
+
+
+def _flagged_share(inflation: Estimate, control: CleanControl | None) -> float:
+    bounds = (inflation.low, control.excess.excess_inflation.low if control is not None else None)
+    return max(0.0, min(bound for bound in bounds if bound is not None)) / 100
 
 
 def _within(inflation: Estimate, score: Estimate, scoring: ScoringSection) -> str:

@@ -17,8 +17,7 @@ from typing import NamedTuple
 
 from scipy import special
 
-from proctor.domain.base import Frozen
-from proctor.domain.evidence import Estimate
+from proctor.domain.evidence import ControlledInflation, Estimate
 from proctor.evidence.answers import PairedAnswers
 from proctor.evidence.intervals import (
     PairMoments,
@@ -34,28 +33,6 @@ NULL_HYPOTHESIS = (
     "Rewording costs the model as much on control items, which it cannot have seen, as on the benchmark's: as many "
     "points of accuracy, or as large a share of its right answers."
 )
-
-
-class ControlledInflation(Frozen):
-    """Score inflation on the benchmark beyond that on control items."""
-
-    null_hypothesis: str = NULL_HYPOTHESIS
-    n_benchmark: int
-    n_control: int
-    inflation_benchmark: Estimate
-    """D in points, uncontrolled."""
-    inflation_control: Estimate
-    """What rewording costs on items that cannot have leaked, in points."""
-    excess_inflation: Estimate
-    """D_benchmark − D_control, in points."""
-    excess_score: Estimate
-    """Contamination Score of the benchmark minus that of the control items."""
-    p_value: float
-    """The larger of the two below."""
-    p_points: float
-    p_share: float
-    minimum_detectable_points: float
-    """Smallest excess in points that these samples would find with 80 % power."""
 
 
 class _Contrast(NamedTuple):
@@ -106,6 +83,7 @@ def controlled_inflation(
     known = benchmark.n > 0 and control.n > 0
     p_points, p_share = (in_points.p_value, in_share.p_value) if known else (1.0, 1.0)
     return ControlledInflation(
+        null_hypothesis=NULL_HYPOTHESIS,
         n_benchmark=benchmark.n,
         n_control=control.n,
         inflation_benchmark=inflation[0],

@@ -1,12 +1,9 @@
 """Fidelity of the perturber: what rewording by a strategy costs a model that is known to be clean.
 
 A perfect rewording costs a clean model nothing. What it does cost is measured by an audit of such a model, canonical
-against reworded, and kept in the record store under the strategy and the benchmark. Where an audit of another model has
-no control items, it can be the control of the difference-in-differences (`controlled_inflation` in
-`evidence.perturbation.control`): all that this test needs of the answers is how many items show each pattern.
-
-What has to be assumed then, beside that test's own assumptions: that rewording would cost the audited model as much as
-this one. It is the better founded the closer the two models' accuracies are; `Fidelity.accuracy` is kept for that.
+against reworded, and kept in the record store under the strategy and the benchmark. Audits of other models by the same
+strategy on the same benchmark take it along, and the scorer holds them against it (difference-in-differences,
+`evidence.perturbation.clean_control`): all that this needs of the answers is how many items show each pattern.
 """
 
 from __future__ import annotations
@@ -15,23 +12,14 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
-from proctor.domain.base import Frozen
-from proctor.domain.canonical import json_digest
+from proctor.domain.decision import DecisionOutcome
 from proctor.domain.errors import StoreError
-from proctor.domain.evidence import Estimate
+from proctor.domain.fidelity import AnswerPattern, Fidelity
+from proctor.domain.manifest import VariantSet
 from proctor.evidence.answers import PairedAnswers
-from proctor.evidence.intervals import mean_share, score_inflation
-
-
-class AnswerPattern(Frozen):
-    """Items with the same answers: the canonical one, and how many of the reworded ones are right."""
-
-    canonical: bool
-    right: int = Field(ge=0)
-    total: int = Field(ge=1)
-    items: int = Field(ge=1)
+from proctor.evidence.intervals import score_inflation, wilson
 
 
 class CleanModel(NamedTuple):
@@ -42,40 +30,10 @@ class CleanModel(NamedTuple):
     """Of its weights."""
     grounds: str
     """E.g. that the benchmark was written after its training data were gathered."""
-
-
-class Fidelity(Frozen):
-    """The cost of a strategy on a benchmark, measured on one clean model."""
-
-    strategy: str
-    benchmark: str
-    variants: str
-    """Digest of the rewordings that were asked."""
-    model_id: str
-    digest: str
-    """Of the model's weights."""
-    grounds: str
-    n_items: int = Field(ge=0)
-    cost: Estimate
-    """Canonical minus reworded accuracy, in percentage points, with its interval. Positive: rewording costs."""
-    accuracy: Estimate
-    """Canonical accuracy, as a fraction."""
-    patterns: tuple[AnswerPattern, ...]
-    """All answers, as counts."""
-
-    @property
-    def key(self) -> str:
-        """What identifies the measurement: strategy, benchmark, rewordings and model."""
-        return json_digest([self.strategy, self.benchmark, self.variants, self.digest])
-
-    def answers(self) -> PairedAnswers:
-        """The answers as a control sample; the items' identifiers are their numbers."""
-        return PairedAnswers.of(
-            [f"clean-{number}" for number in range(sum(pattern.items for pattern in self.patterns))],
-            [pattern.canonical for pattern in self.patterns for _ in range(pattern.items)],
-            [pattern.right for pattern in self.patterns for _ in range(pattern.items)],
-            [pattern.total for pattern in self.patterns for _ in range(pattern.items)],
-        )
+    digest_verified: bool = False
+    """Whether its endpoint itself reported the digest."""
+    own_decision: DecisionOutcome | None = None
+    """What the gate decided on the audit in which it was asked."""
 
 
 class FidelityRows(Protocol):
@@ -99,7 +57,7 @@ def measure_fidelity(
         answers: the model's answers, canonical and reworded, item by item.
         strategy: the chain's name.
         benchmark: the benchmark's name.
-        variants: digest of the rewordings (e.g. of the VariantSet).
+        variants: digest of the rewordings (`VariantSet.rewordings_digest`).
         model: the model, which is taken for clean on the grounds that it brings.
         level: confidence level of the intervals.
 
@@ -111,12 +69,10 @@ def measure_fidelity(
         strategy=strategy,
         benchmark=benchmark,
         variants=variants,
-        model_id=model.model_id,
-        digest=model.digest,
-        grounds=model.grounds,
+        **model._asdict(),
         n_items=answers.n,
         cost=score_inflation(answers, level),
-        accuracy=_accuracy(answers, level),
+        accuracy=wilson(int(np.count_nonzero(answers.canonical)), answers.n, level),
         patterns=tuple(
             AnswerPattern(canonical=bool(canonical), right=int(right), total=int(total), items=int(count))
             for canonical, right, total, count in zip(
@@ -136,12 +92,17 @@ def record_fidelity(rows: FidelityRows, fidelity: Fidelity) -> bool:
     if rows.fidelity_put(fidelity.key, fidelity.strategy, fidelity.benchmark, fidelity.plain()):
         return True
     there = next(one for one in fidelities(rows, fidelity.strategy, fidelity.benchmark) if one.key == fidelity.key)
-    if there != fidelity:
-        raise StoreError(
-            f"the fidelity of {fidelity.strategy!r} on {fidelity.benchmark!r} for the model {fidelity.model_id!r} "
-            "is on record with other figures, and is never changed: the model gave other answers to the same questions"
-        )
-    return False
+    if there == fidelity:
+        return False
+    what = (
+        f"on the grounds {there.grounds!r}"
+        if there.patterns == fidelity.patterns
+        else "with other figures: the model gave other answers to the same questions"
+    )
+    raise StoreError(
+        f"the fidelity of {fidelity.strategy!r} on {fidelity.benchmark!r} for the model {fidelity.model_id!r} is on "
+        f"record and is never changed; it was measured {what}"
+    )
 
 
 def fidelities(rows: FidelityRows, strategy: str, benchmark: str) -> tuple[Fidelity, ...]:
@@ -162,5 +123,12 @@ def fidelities(rows: FidelityRows, strategy: str, benchmark: str) -> tuple[Fidel
     return tuple(found)
 
 
-def _accuracy(answers: PairedAnswers, level: float) -> Estimate:
-    return mean_share(answers.canonical.astype(np.float64), np.ones(answers.n, dtype=np.int64), level)
+def with_controls(made: VariantSet, rows: FidelityRows, strategy: str, benchmark: str) -> VariantSet:
+    """The variants of an audit together with all that is on record of clean models asked by the same strategy.
+
+    All of them: which one controls the audit depends on the model's answers, so the scorer chooses.
+
+    Raises:
+        StoreError: for a row that is none.
+    """
+    return made.model_copy(update={"controls": fidelities(rows, strategy, benchmark)})
