@@ -2,6 +2,8 @@
 
 Prompts and completions live here; messages and the ledger hold digests only. Writing the same content twice is
 one object, so a shard that is answered twice costs nothing and can change nothing.
+
+A folder and a bucket hold the same bytes under the same names, so one can be copied to the other.
 """
 
 from __future__ import annotations
@@ -12,8 +14,10 @@ from typing import Protocol, TypeVar
 
 from proctor.domain.base import Frozen
 from proctor.domain.canonical import FULL_DIGEST, bytes_digest
-from proctor.domain.errors import StoreError
+from proctor.domain.errors import BadInputError, StoreError
+from proctor.runtime.artifacts_location import s3_location
 from proctor.runtime.files import write_atomic
+from proctor.runtime.settings import Settings
 
 #: One object at most: a shard of 256 prompts of 1 MiB, with room to spare. Bounds what a damaged object can inflate to.
 MAX_OBJECT_BYTES = 1 << 30
@@ -26,11 +30,11 @@ class ArtifactStore(Protocol):
     """Content-addressed storage."""
 
     def put(self, data: bytes) -> str:
-        """Store bytes and return their digest."""
+        """Store bytes and return their digest. Raises StoreError when the store cannot be written to."""
         ...
 
     def get(self, digest: str) -> bytes:
-        """The bytes under a digest, verified. Raises StoreError when missing or damaged."""
+        """The bytes under a digest, verified. Raises StoreError when missing, damaged or out of reach."""
         ...
 
 
@@ -40,37 +44,94 @@ class LocalArtifacts:
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    def _path(self, digest: str) -> Path:
-        if not FULL_DIGEST.fullmatch(digest):
-            raise StoreError(f"{digest[:100]!r} is not the digest of an artifact")
-        name = digest.removeprefix("sha256:")
-        return self._root / name[:2] / f"{name}.z"
-
     def put(self, data: bytes) -> str:
-        """Store bytes and return their digest."""
+        """Store bytes and return their digest.
+
+        Raises:
+            StoreError: when the folder cannot be written to.
+        """
         digest = bytes_digest(data)
-        path = self._path(digest)
-        if not path.exists():
-            write_atomic(path, zlib.compress(data, _LEVEL))
+        path = self._root / object_name(digest)
+        try:
+            if not path.exists():
+                write_atomic(path, packed(data))
+        except OSError as error:
+            raise StoreError(
+                f"an artifact cannot be written to {self._root}: {error.strerror}; PROCTOR_ARTIFACTS names the folder"
+            ) from error
         return digest
 
     def get(self, digest: str) -> bytes:
         """The bytes under a digest, verified against it.
 
         Raises:
-            StoreError: when the object is missing or is not what its digest says.
+            StoreError: when the object is missing, cannot be read, or is not what its digest says.
         """
-        path = self._path(digest)
+        path = self._root / object_name(digest)
         try:
-            decompressor = zlib.decompressobj()
-            data = decompressor.decompress(path.read_bytes(), MAX_OBJECT_BYTES)
+            stored = path.read_bytes()
         except FileNotFoundError:
             raise StoreError(f"artifact {digest} is not in the store {self._root}") from None
-        except zlib.error as error:
-            raise StoreError(f"artifact {digest} in {self._root} is damaged: {error}") from None
-        if bytes_digest(data) != digest:
-            raise StoreError(f"artifact {digest} in {self._root} holds other content than its digest says")
-        return data
+        except OSError as error:
+            raise StoreError(f"artifact {digest} in {self._root} cannot be read: {error.strerror}") from error
+        return unpacked(stored, digest, where=str(self._root))
+
+
+def open_artifacts(settings: Settings) -> ArtifactStore:
+    """The artifact store that the settings name: a folder, or S3-compatible storage. Nothing is asked of it yet.
+
+    Raises:
+        BadInputError: when the settings name neither, or the client of S3 is not installed.
+    """
+    location = s3_location(settings.artifacts, settings.s3_endpoint_url)
+    if location is None:
+        return LocalArtifacts(Path(settings.artifacts))
+    try:
+        # Its client is an extra.
+        from proctor.runtime.s3_artifacts import S3Artifacts
+    except ModuleNotFoundError as error:
+        if error.name != "obstore":
+            raise
+        raise BadInputError(
+            f"artifacts are kept in {location}, and the client for that is not installed; run: pip install obstore"
+        ) from None
+    return S3Artifacts(location)
+
+
+def object_name(digest: str) -> str:
+    """The name of a digest's object below the store's root, e.g. `2c/2cf2….z`.
+
+    Raises:
+        StoreError: for anything but a whole digest, so that nothing else is ever looked up.
+    """
+    if not FULL_DIGEST.fullmatch(digest):
+        raise StoreError(f"{digest[:100]!r} is not the digest of an artifact")
+    name = digest.removeprefix("sha256:")
+    return f"{name[:2]}/{name}.z"
+
+
+def packed(data: bytes) -> bytes:
+    """The bytes of an object that holds `data`."""
+    return zlib.compress(data, _LEVEL)
+
+
+def unpacked(stored: bytes | memoryview, digest: str, *, where: str) -> bytes:
+    """What an object holds, verified against its digest.
+
+    Args:
+        stored: the object's bytes.
+        where: the store, for the message.
+
+    Raises:
+        StoreError: when the object is not what its digest says.
+    """
+    try:
+        data = zlib.decompressobj().decompress(stored, MAX_OBJECT_BYTES)
+    except zlib.error as error:
+        raise StoreError(f"artifact {digest} in {where} is damaged: {error}") from None
+    if bytes_digest(data) != digest:
+        raise StoreError(f"artifact {digest} in {where} holds other content than its digest says")
+    return data
 
 
 def put_model(store: ArtifactStore, model: Frozen) -> str:
