@@ -116,6 +116,30 @@ def test_a_missing_file_and_an_unknown_benchmark_are_refused(tmp_path: Path) -> 
         load_items(DatasetSection(benchmark_name="mmlu"), tmp_path, tmp_path)
 
 
+@pytest.mark.parametrize("place", ["mmlu.jsonl", "mmlu/test.jsonl", "mmlu/main/test.jsonl"])
+def test_a_benchmark_without_a_path_is_found_in_the_operators_folder(tmp_path: Path, place: str) -> None:
+    file = tmp_path / "benchmarks" / place
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps(GOOD) + "\n")
+    loaded = load_items(DatasetSection(benchmark_name="mmlu"), tmp_path, tmp_path, tmp_path / "benchmarks")
+    assert loaded.source == str(file)
+    assert len(loaded.items) == 1
+
+
+def test_a_benchmark_that_the_operators_folder_lacks_is_refused_with_the_place_for_it(tmp_path: Path) -> None:
+    with pytest.raises(BadInputError, match=r"put it at .*/benchmarks/mmlu/main/test\.jsonl"):
+        load_items(DatasetSection(benchmark_name="mmlu"), tmp_path, tmp_path, tmp_path / "benchmarks")
+
+
+@pytest.mark.parametrize("variant", ["../../secret", "..", "/etc"])
+def test_a_variant_that_climbs_out_of_the_folder_finds_nothing_there(tmp_path: Path, variant: str) -> None:
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "test.jsonl").write_text(json.dumps(GOOD) + "\n")
+    section = DatasetSection(benchmark_name="mmlu", dataset_variant=variant)
+    with pytest.raises(BadInputError, match="does not come with Proctor"):
+        load_items(section, tmp_path, tmp_path, tmp_path / "benchmarks")
+
+
 def test_a_hub_dataset_without_the_package_names_the_extra(tmp_path: Path) -> None:
     if importlib.util.find_spec("datasets") is not None:
         pytest.skip("the package datasets is installed here")

@@ -102,7 +102,8 @@ def fingerprint(context: click.Context, file: Path, output: str) -> None:
     from proctor.runtime.settings import Settings
 
     loaded = _load(context, file)
-    contents = content_digests(loaded, file.parent, Settings.from_environment().bundle)
+    settings = Settings.from_environment()
+    contents = content_digests(loaded, file.parent, settings.bundle, settings.benchmarks)
     card = protocol_card(loaded, contents, evaluator_version=evaluator_version())
     for warning in card_warnings(loaded, contents):
         click.echo(f"{visible(str(file))}: warning: {warning}", err=True)
@@ -142,11 +143,11 @@ def card_warnings(loaded: Suite, contents: ContentDigests) -> list[str]:
 
 
 def _no_items(dataset: DatasetSection) -> str:
-    from proctor.formats.suites import PACKAGED_BENCHMARK
+    from proctor.formats.benchmark_files import PACKAGED_BENCHMARK
 
     if dataset.benchmark_name == PACKAGED_BENCHMARK:
         return f"the files of {PACKAGED_BENCHMARK} are not in the bundle"
-    return "dataset_config has neither path nor hub_id"
+    return "dataset_config has neither path nor hub_id, and no file of that name is among the operator's benchmarks"
 
 
 @suite.command()

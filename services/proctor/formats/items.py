@@ -7,19 +7,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from proctor.domain.canonical import bytes_digest, canonical_json
 from proctor.domain.errors import BadInputError
 from proctor.domain.item import Item
 from proctor.domain.suite import DatasetSection
+from proctor.formats.benchmark_files import PACKAGED_BENCHMARK, benchmark_file, places_text
 from proctor.formats.faults import Faults, TooManyFaults, shown
 from proctor.formats.fields import FieldFault, FieldMap, make_item
 from proctor.formats.hub import hub_rows
 from proctor.formats.rows import Row, file_digest, is_typed, position_unit, read_rows
-
-#: The benchmark that comes with Proctor, in the bundle's folder of the same name.
-PROCTOR_FACTS: Final = "proctor-facts"
 
 
 @dataclass(frozen=True)
@@ -49,23 +46,28 @@ class LoadedItems:
         return tuple(notes)
 
 
-def load_items(section: DatasetSection, base: Path, bundle: Path) -> LoadedItems:
+def load_items(section: DatasetSection, base: Path, bundle: Path, benchmarks: Path | None = None) -> LoadedItems:
     """Read the benchmark that a suite names.
 
     Args:
         section: the suite's dataset section.
         base: the folder to which a relative path is relative, the suite file's.
         bundle: the folder of the reference bundle.
+        benchmarks: the operator's folder of benchmarks, for suites that name no file.
 
     Raises:
         BadInputError: when the source is missing, or with up to ten faults, each with file, line and value.
     """
     if section.hub_id is not None:
         return _load_hub(section)
-    if section.path is not None:
-        path = base / section.path
-    elif section.benchmark_name == PROCTOR_FACTS:
-        path = bundle / PROCTOR_FACTS / "items.jsonl"
+    path = benchmark_file(section, base, bundle, benchmarks)
+    if path is None:
+        looked = f", or put it at {places_text(section, benchmarks)}" if benchmarks is not None else ""
+        raise BadInputError(
+            f"dataset_config.benchmark_name is {section.benchmark_name!r}, which does not come with Proctor (only "
+            f"{PACKAGED_BENCHMARK!r} does): name its file in dataset_config.path, or hub_id and hub_revision{looked}"
+        )
+    if section.path is None and section.benchmark_name == PACKAGED_BENCHMARK:
         section = section.model_copy(
             update={
                 "id_field": "item_id",
@@ -73,11 +75,6 @@ def load_items(section: DatasetSection, base: Path, bundle: Path) -> LoadedItems
                 "choices_field": "choices",
                 "target_field": "target",
             }
-        )
-    else:
-        raise BadInputError(
-            f"dataset_config.benchmark_name is {section.benchmark_name!r}, which does not come with Proctor (only "
-            f"{PROCTOR_FACTS!r} does): name its file in dataset_config.path, or hub_id and hub_revision"
         )
     faults = Faults(str(path), unit=position_unit(path))
     digest = file_digest(path)

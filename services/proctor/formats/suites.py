@@ -10,11 +10,9 @@ from proctor.domain.card import ContentDigests
 from proctor.domain.errors import BadInputError
 from proctor.domain.problems import SuiteProblems, visible
 from proctor.domain.strict_json import MAX_BYTES
-from proctor.domain.suite import Suite
+from proctor.domain.suite import DatasetSection, Suite
 from proctor.domain.suite_problems import parse_suite
-
-#: The benchmark that comes with Proctor: items and wordings, in the bundle's folder of the same name.
-PACKAGED_BENCHMARK = "proctor-facts"
+from proctor.formats.benchmark_files import PACKAGED_BENCHMARK, benchmark_file
 
 
 def read_suite_file(path: Path) -> bytes:
@@ -44,16 +42,17 @@ def load_suite(path: str | Path) -> Suite:
         raise problems.of(str(path)) from None
 
 
-def content_digests(suite: Suite, base: Path, bundle: Path) -> ContentDigests:
+def content_digests(suite: Suite, base: Path, bundle: Path, benchmarks: Path | None = None) -> ContentDigests:
     """Digests of the files that a suite names; None where it names none, or one that cannot be read.
 
-    Paths are relative to `base`, the folder of the suite's file. A dataset from the Hub is pinned by its revision,
+    Paths are relative to `base`, the folder of the suite's file; a benchmark without a path is looked for in the
+    operator's folder `benchmarks`. A dataset from the Hub is pinned by its revision,
     which stands on the card, and has no digest here. The packaged benchmark's digest covers its items and its
     wordings.
     """
     dataset, rewordings, calibration = suite.dataset, suite.perturbation.rewordings_path, calibration_path(suite)
     return ContentDigests(
-        dataset=_dataset_digest(dataset.path, dataset.hub_id, dataset.benchmark_name, base, bundle),
+        dataset=_dataset_digest(dataset, base, bundle, benchmarks),
         rewordings=file_digest(base / rewordings) if rewordings is not None else None,
         calibration=file_digest(base / calibration) if calibration is not None else None,
     )
@@ -64,13 +63,11 @@ def calibration_path(suite: Suite) -> str | None:
     return suite.perturbation.calibration_path if suite.perturbation.gate == "calibrated" else None
 
 
-def _dataset_digest(path: str | None, hub_id: str | None, benchmark: str, base: Path, bundle: Path) -> str | None:
-    if path is not None:
-        return file_digest(base / path)
-    if hub_id is not None or benchmark != PACKAGED_BENCHMARK:
-        return None
-    folder = bundle / PACKAGED_BENCHMARK
-    parts = {name: file_digest(folder / name) for name in ("items.jsonl", "wordings.json")}
+def _dataset_digest(dataset: DatasetSection, base: Path, bundle: Path, benchmarks: Path | None) -> str | None:
+    path = benchmark_file(dataset, base, bundle, benchmarks)
+    if path is None or dataset.path is not None or dataset.benchmark_name != PACKAGED_BENCHMARK:
+        return None if path is None else file_digest(path)
+    parts = {name: file_digest(path.with_name(name)) for name in ("items.jsonl", "wordings.json")}
     return json_digest(parts) if all(parts.values()) else None
 
 

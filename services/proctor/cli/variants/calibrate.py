@@ -68,7 +68,7 @@ def calibrate(
     settings = Settings.from_environment()
     encoder = RememberingEncoder(resolve_encoder(settings.encoder))
     say(f"measuring with {encoder.name}: about 10 s a thousand texts on two cores", err=True)
-    given = labelled_pairs(loaded, base, settings.bundle, encoder, goals, same=pairs, other=different)
+    given = labelled_pairs(loaded, base, settings, encoder, goals, same=pairs, other=different)
     for note in given.notes:
         say(f"note: {note}", err=True)
     learned = learn(
