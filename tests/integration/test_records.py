@@ -46,6 +46,23 @@ def test_only_one_of_two_movers_advances_an_audit(records: Records) -> None:
     assert records.audit(audit.audit_id).detail == "endpoint down"
 
 
+def test_inputs_are_replaced_only_where_they_are_still_those_that_were_read(records: Records) -> None:
+    audit = records.create_audit("s", "{}", {"round": 1, "name": "café", "share": 0.1})
+    first, second = ({**audit.inputs, "round": number} for number in (2, 3))
+    read = audit.inputs
+
+    def write(inputs: dict[str, Any]) -> bool:
+        # The state comes back: it alone would let the second writer pass.
+        expected = [AuditState.CREATED]
+        return records.advance(
+            audit.audit_id, AuditState.CREATED, expected=expected, expected_inputs=read, inputs=inputs
+        )
+
+    assert write(first)
+    assert not write(second)
+    assert records.audit(audit.audit_id).inputs == first
+
+
 def test_a_decision_is_written_once(records: Records) -> None:
     assert records.decide("a", {"outcome": "block"})
     assert not records.decide("a", {"outcome": "approve"})

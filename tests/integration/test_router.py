@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import redis
 
 from proctor.domain.errors import BadInputError
-from proctor.domain.item import Measurements, Variant
-from proctor.domain.manifest import AuditManifest, ItemSet, VariantSet
+from proctor.domain.manifest import AuditManifest
 from proctor.domain.messages import (
     AuditScored,
     BuildVariants,
@@ -27,87 +24,22 @@ from proctor.domain.messages import (
     StartAudit,
     VariantsBuilt,
 )
-from proctor.domain.suite import Suite
-from proctor.router import tasks
-from proctor.router.audit import gather, resolve_endpoint, submit, view
-from proctor.router.ledger import MAX_ATTEMPTS, Ledger
+from proctor.domain.trial import ANSWER_STAGE
+from proctor.router import stages, tasks
+from proctor.router.audit import gather, submit
+from proctor.router.dispatch import WINDOW
+from proctor.router.endpoints import resolve_endpoint
+from proctor.router.ledger import MAX_ATTEMPTS
 from proctor.router.plan import plan_shards
-from proctor.runtime.artifacts import LocalArtifacts, get_model, put_model
-from proctor.runtime.records import AuditState, Records
-from proctor.runtime.settings import Settings
-
-PINNED = "sha256:" + "ab" * 32
-_MEASURED = Measurements(semantic_distance=0.2, token_overlap=0.1, edit_distance=0.6)
-
-
-class Bench:
-    """A router whose messages to the other services are caught instead of sent."""
-
-    def __init__(self, home: Path, valkey_url: str) -> None:
-        self.settings = replace(Settings.for_home(home), ledger_url=f"{valkey_url}/2", registry_uri="http://registry")
-        self.records = Records(self.settings.records_url)
-        self.artifacts = LocalArtifacts(self.settings.artifacts_dir)
-        self.ledger = Ledger(self.settings.ledger_url)
-        self.sent: list[Message] = []
-        data = home / "items.jsonl"
-        rows = [{"id": f"q{n}", "question": f"What is {n} plus one?", "answer": str(n + 1)} for n in range(100)]
-        data.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        self.suite = Suite.model_validate(
-            {
-                "audit_suite_id": "router-test",
-                "model_config": {"model_id": "m", "model_version": PINNED[:19], "endpoint": "http://127.0.0.1:9/v1"},
-                "dataset_config": {"benchmark_name": "sums", "path": data.name, "selection": "first"},
-                "perturbation_config": {"perturbation_strategy": "wordings"},
-            }
-        )
-        self.home = home
-
-    def submit(self) -> str:
-        data = gather(self.suite, self.home, self.settings.bundle)
-        return submit(data, self.settings, self.records, self.artifacts).record.audit_id
-
-    def take(self, kind: type[Message]) -> list[Message]:
-        """The caught messages of a kind, and forget them all."""
-        found = [message for message in self.sent if isinstance(message, kind)]
-        self.sent.clear()
-        return found
-
-    def state(self, audit: str) -> AuditState:
-        return self.records.audit(audit).state
-
-    def variants(self, audit: str) -> str:
-        items = get_model(self.artifacts, view(self.records, audit).inputs.items, ItemSet).items
-        variants = tuple(
-            Variant(
-                item_id=item.item_id, item_hash=item.content_hash, strategy="wordings",
-                question=f"Please add one: {item.question}", measurements=_MEASURED,
-            )
-            for item in items
-        )  # fmt: skip
-        return put_model(self.artifacts, VariantSet(variants=variants, rejections=(), encoder="none"))
-
-    def to_answering(self) -> str:
-        audit = self.submit()
-        tasks.start(StartAudit(audit_id=audit))
-        tasks.endpoint_probed(EndpointProbed(audit_id=audit, ok=True, model_digest=PINNED, server="test"))
-        self.sent.clear()
-        tasks.variants_built(VariantsBuilt(audit_id=audit, variants=self.variants(audit)))
-        return audit
+from proctor.runtime.artifacts import get_model
+from proctor.runtime.records import AuditState
+from tests.integration.router_support import PINNED, Bench, router_bench
 
 
 @pytest.fixture
 def bench(tmp_path: Path, valkey_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    bench = Bench(tmp_path, valkey_url)
-    monkeypatch.setattr(tasks, "worker_records", lambda: bench.records)
-    monkeypatch.setattr(tasks, "worker_artifacts", lambda: bench.artifacts)
-    monkeypatch.setattr(tasks, "worker_settings", lambda: bench.settings)
-    monkeypatch.setattr(tasks, "_ledger", lambda: bench.ledger)
-    monkeypatch.setattr(tasks, "send", bench.sent.append)
-    yield bench
-    bench.records.close()
-    bench.ledger.close()
-    with redis.Redis.from_url(bench.settings.ledger_url) as client:
-        client.flushdb()
+    with router_bench(tmp_path, valkey_url, monkeypatch) as bench:
+        yield bench
 
 
 def test_an_audit_goes_from_the_probe_to_the_registry(bench: Bench) -> None:
@@ -169,10 +101,10 @@ def test_every_message_twice_changes_nothing(bench: Bench) -> None:
 
 def test_never_more_shards_are_published_than_the_window_holds(bench: Bench) -> None:
     audit = bench.to_answering()
-    assert len(bench.take(RunShard)) == tasks.WINDOW
+    assert len(bench.take(RunShard)) == WINDOW
     tasks.reconcile(Reconcile())
     assert bench.take(RunShard) == []
-    assert bench.ledger.progress(audit).planned == 200
+    assert bench.ledger.progress(audit, ANSWER_STAGE).planned == 200
 
 
 def test_an_endpoint_that_serves_another_model_ends_the_audit(bench: Bench) -> None:
@@ -201,7 +133,7 @@ def test_a_model_of_which_no_trial_is_answered_gets_no_decision(bench: Bench) ->
             )
     assert bench.state(audit) is AuditState.FAILED
     assert "endpoint gone" in bench.records.audit(audit).detail
-    assert len(bench.ledger.dead(audit)) == 4
+    assert len(bench.ledger.dead(audit, ANSWER_STAGE)) == 4
 
 
 def test_an_audit_that_lost_a_part_of_an_arm_fails_and_goes_on_with_that_part(bench: Bench) -> None:
@@ -224,8 +156,6 @@ def test_an_audit_that_lost_a_part_of_an_arm_fails_and_goes_on_with_that_part(be
     assert bench.state(audit) is AuditState.CREATED, "who watches it must not take the old end for a new one"
     tasks.start(StartAudit(audit_id=audit))
     tasks.endpoint_probed(EndpointProbed(audit_id=audit, ok=True, model_digest=PINNED))
-    bench.sent.clear()
-    tasks.variants_built(VariantsBuilt(audit_id=audit, variants=bench.variants(audit)))
     (again,) = bench.take(RunShard)
     assert isinstance(again, RunShard)
     assert again.shard_id == lost
@@ -237,7 +167,7 @@ def test_a_poison_shard_is_given_up_after_its_attempts_and_the_rest_is_scored(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Small shards, so that one is less than a twentieth of its arm.
-    monkeypatch.setattr(tasks, "plan_shards", lambda trials: plan_shards(trials, shard_trials=4))
+    monkeypatch.setattr(stages, "plan_shards", lambda trials: plan_shards(trials, shard_trials=4))
     audit = bench.to_answering()
     poison: str | None = None
     attempts = 0
@@ -271,10 +201,10 @@ def test_starting_again_keeps_what_was_answered(bench: Bench) -> None:
     assert isinstance(first, RunShard)
     tasks.shard_answered(ShardAnswered(audit_id=audit, shard_id=first.shard_id, attempt=1, completions="sha256:kept"))
     assert bench.submit() == audit, "the same suite goes on with its unfinished audit"
+    bench.sent.clear()
     tasks.start(StartAudit(audit_id=audit))
     tasks.endpoint_probed(EndpointProbed(audit_id=audit, ok=True, model_digest=PINNED))
-    bench.sent.clear()
-    tasks.variants_built(VariantsBuilt(audit_id=audit, variants=bench.variants(audit)))
+    assert not any(isinstance(message, BuildVariants) for message in bench.sent), "its variants stay what they are"
     again: set[str] = set()
     while shards := bench.take(RunShard):
         for shard in shards:
@@ -285,14 +215,14 @@ def test_starting_again_keeps_what_was_answered(bench: Bench) -> None:
             )
     assert first.shard_id not in again
     assert len(again) == 3
-    assert bench.ledger.done(audit)[first.shard_id] == "sha256:kept"
+    assert bench.ledger.done(audit, ANSWER_STAGE)[first.shard_id] == "sha256:kept"
 
 
 def test_a_complete_audit_whose_messenger_died_is_finished_by_the_reconciler(bench: Bench) -> None:
     audit = bench.to_answering()
     bench.sent.clear()
-    for entry in bench.ledger.entries(audit):
-        bench.ledger.record(audit, entry.shard_id, "sha256:c")  # recorded, and then the worker was killed
+    for entry in bench.ledger.entries(audit, ANSWER_STAGE):
+        bench.ledger.record(audit, ANSWER_STAGE, entry.shard_id, "sha256:c")  # recorded, and then the worker was killed
     tasks.reconcile(Reconcile())
     assert len(bench.take(ScoreAudit)) == 1
     tasks.reconcile(Reconcile())

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pydantic import Field
 
 from proctor.domain.base import Frozen
+from proctor.domain.canonical import json_digest
 from proctor.domain.card import ProtocolCard
+from proctor.domain.fidelity import Fidelity
 from proctor.domain.item import Item, Rejection, Variant
 from proctor.domain.suite import Suite
 from proctor.domain.trial import Completion, Decoding, Trial
@@ -26,6 +28,14 @@ class VariantSet(Frozen):
     """Name and weights' digest of the encoder that measured the distances."""
     from_library: int = 0
     """Variants that were taken from the library without new work."""
+    controls: tuple[Fidelity, ...] = Field(default=(), exclude_if=lambda controls: not controls)
+    """What rewording by this strategy has cost clean models on this benchmark; not written where nothing is on
+    record."""
+
+    @property
+    def rewordings_digest(self) -> str:
+        """Digest of what was reworded into what, whoever made it, measured it or had it already."""
+        return json_digest(sorted(variant.variant_id for variant in self.variants))
 
 
 class CompletionSet(Frozen):
@@ -62,6 +72,18 @@ class RewriteSet(Frozen):
     dead: tuple[DeadShard, ...] = ()
 
 
+class ParaphraserFacts(Frozen):
+    """The model that reworded, as far as it can be told; nothing that depends on time or redelivery."""
+
+    model: str
+    digests: tuple[str, ...]
+    """Digests of the weights that answered, in order; more than one where the endpoint changed its model meanwhile."""
+    calls: int
+    """Prompts that it was asked in this audit; 0 where every rewording was in the library."""
+    failed: int
+    """Those of them to which no answer came."""
+
+
 class AuditManifest(Frozen):
     """Everything the scorer needs, by reference."""
 
@@ -76,3 +98,5 @@ class AuditManifest(Frozen):
     variants: str
     answered: tuple[AnsweredShard, ...]
     dead: tuple[DeadShard, ...]
+    paraphraser: ParaphraserFacts | None = None
+    """The model that reworded; None where the suite's strategy asks none."""

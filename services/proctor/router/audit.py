@@ -12,37 +12,67 @@ from proctor.domain.card import ContentDigests, ProtocolCard, protocol_card
 from proctor.domain.errors import BadInputError
 from proctor.domain.manifest import ItemSet
 from proctor.domain.messages import EndpointSpec
-from proctor.domain.suite import Backend, Suite
+from proctor.domain.suite import Suite
+from proctor.domain.trial import ANSWER_STAGE, PARAPHRASE_STAGE, Decoding
 from proctor.formats.gate_calibration import parse_gate_calibration
 from proctor.formats.items import load_items, select_items
 from proctor.formats.suites import calibration_path, content_digests
+from proctor.router.endpoints import resolve_endpoint, resolve_paraphraser
 from proctor.runtime.artifacts import ArtifactStore, put_model
 from proctor.runtime.records import AuditRecord, AuditState, Records
 from proctor.runtime.settings import Settings
 
-#: URL scheme of an endpoint → how it is spoken to.
-_BACKENDS: dict[str, Backend] = {
-    "grpc": "triton",
-    "grpcs": "triton",
-    "http": "openai",
-    "https": "openai",
-    "in-process": "in_process",
-}
+
+class RewritingRound(Frozen):
+    """A round of questions to the model that rewords, while it is under way."""
+
+    number: int
+    prompts: str
+    """Digest of the PromptSet that is asked."""
+    decoding: Decoding
+
+    @property
+    def stage(self) -> str:
+        """The ledger's name of it."""
+        return f"{PARAPHRASE_STAGE}-{self.number}"
 
 
 class AuditInputs(Frozen):
-    """Everything by reference that an audit is made of. The last five are known once it runs."""
+    """Everything by reference that an audit is made of, and what is known of it once it runs.
+
+    The second part says where the audit goes on when it is started again: with its variants it answers, in a round it
+    asks the model that rewords, and otherwise it rewords.
+    """
 
     items: str
     perturbation: str
     rewordings: str | None
     contents: ContentDigests
     endpoint: EndpointSpec
+    paraphraser: EndpointSpec | None = None
+    """The endpoint of the model that rewords; None where no strategy asks one."""
     calibration: str | None = None
+
     model_digest: str | None = None
     model_digest_verified: bool = False
     server: str = ""
+    rounds: int = 0
+    """Rounds that were begun with the model that rewords."""
+    rewriting: RewritingRound | None = None
+    """The round that is under way."""
+    rewrites: str | None = None
+    """Digest of the RewriteSet of the rounds that have ended."""
     variants: str | None = None
+    """Digest of the VariantSet. It stays what it is from then on, whatever becomes of the variant library."""
+    manifest: str | None = None
+    """Digest of the AuditManifest that is to be scored."""
+
+    @property
+    def ledger_stage(self) -> str | None:
+        """The ledger's stage that this audit is in, or would go on with; None while it has none."""
+        if self.variants is not None:
+            return ANSWER_STAGE
+        return self.rewriting.stage if self.rewriting is not None else None
 
 
 class AuditView(NamedTuple):
@@ -86,36 +116,6 @@ def view(records: Records, audit_id: str) -> AuditView:
     return AuditView(record, Suite.model_validate_json(record.suite), AuditInputs.model_validate(record.inputs))
 
 
-def resolve_endpoint(suite: Suite, settings: Settings) -> EndpointSpec:
-    """Find the endpoint that a suite names.
-
-    Raises:
-        BadInputError: for an id that the operator has not named.
-    """
-    url = suite.model.endpoint
-    if "://" not in url:
-        if url not in settings.endpoints:
-            known = ", ".join(sorted(settings.endpoints)) or "none"
-            raise BadInputError(
-                f"model_config.endpoint is {url!r}, which is not the id of an endpoint here (known: {known}); "
-                "write a URL, or name it in PROCTOR_ENDPOINTS"
-            )
-        url = settings.endpoints[url]
-    backend = suite.model.backend or _BACKENDS[url.partition(":")[0]]
-    if backend == "openai" and url.rstrip("/").endswith("/infer"):
-        raise BadInputError(
-            f"model_config.endpoint is {suite.model.endpoint!r}: endpoints that take POST …/infer are not in this "
-            "version; give an OpenAI-compatible URL (…/v1) or a Triton one (grpc://host:8001)"
-        )
-    return EndpointSpec(
-        backend=backend,
-        url=url,
-        served_name=suite.model.name_on_endpoint,
-        model_version=suite.model.model_version,
-        chat=suite.prompt.chat_template == "user",
-    )
-
-
 class AuditData(NamedTuple):
     """A suite with the content of the files that it names."""
 
@@ -128,18 +128,19 @@ class AuditData(NamedTuple):
     """What a person should know of the data, e.g. that the file holds fewer items than the sample asks for."""
 
 
-def gather(suite: Suite, base: Path, bundle: Path) -> AuditData:
+def gather(suite: Suite, base: Path, bundle: Path, benchmarks: Path | None = None) -> AuditData:
     """Read the files that a suite names.
 
     Args:
         suite: the suite.
         base: the folder that its relative paths start from.
         bundle: the reference bundle, for the benchmark that Proctor ships.
+        benchmarks: the operator's folder of benchmarks, for suites that name no file.
 
     Raises:
         BadInputError: when one cannot be read or used.
     """
-    loaded = load_items(suite.dataset, base, bundle)
+    loaded = load_items(suite.dataset, base, bundle, benchmarks)
     rewordings = _named_file("rewordings_path", suite.perturbation.rewordings_path, base)
     calibration = _named_file("calibration_path", calibration_path(suite), base)
     if calibration is not None:
@@ -149,7 +150,7 @@ def gather(suite: Suite, base: Path, bundle: Path) -> AuditData:
         items=ItemSet(items=select_items(loaded.items, suite.dataset)),
         rewordings=rewordings,
         calibration=calibration,
-        contents=content_digests(suite, base, bundle),
+        contents=content_digests(suite, base, bundle, benchmarks),
         notes=tuple(loaded.notes(suite.dataset)),
     )
 
@@ -179,10 +180,11 @@ def submit(data: AuditData, settings: Settings, records: Records, artifacts: Art
     same suite started again goes on with the audit that was interrupted.
 
     Raises:
-        BadInputError: when the suite's endpoint is not known here; nothing is on record then.
+        BadInputError: when an endpoint of the suite is not known here, or a strategy asks a model and the suite names
+            none; nothing is on record then.
     """
     suite = data.suite
-    endpoint = resolve_endpoint(suite, settings)
+    endpoint, paraphraser = resolve_endpoint(suite, settings), resolve_paraphraser(suite, settings)
     card = protocol_card(suite, data.contents, evaluator_version=evaluator_version())
     items = put_model(artifacts, data.items)
     subject = short_id([card.fingerprint, items])
@@ -193,17 +195,18 @@ def submit(data: AuditData, settings: Settings, records: Records, artifacts: Art
         calibration=artifacts.put(data.calibration) if data.calibration is not None else None,
         contents=data.contents,
         endpoint=endpoint,
+        paraphraser=paraphraser,
     )
-    latest = records.latest_audit(subject)
-    if latest is not None and latest.state is not AuditState.DECIDED:
-        # The stack may have come back on other ports: the endpoint is where it is now.
+    while (latest := records.latest_audit(subject)) is not None and latest.state is not AuditState.DECIDED:
+        # The stack may have come back on other ports: the endpoints are where they are now.
         earlier = AuditInputs.model_validate(latest.inputs)
-        records.advance(
+        if records.advance(
             latest.audit_id,
             # Not failed any more from here on: whoever watches it must not take the old end for a new one.
             AuditState.CREATED if latest.state is AuditState.FAILED else latest.state,
             expected=[latest.state],
-            inputs=earlier.model_copy(update={"endpoint": endpoint}).plain(),
-        )
-        return Submission(latest, True)
+            expected_inputs=latest.inputs,
+            inputs=earlier.model_copy(update={"endpoint": endpoint, "paraphraser": paraphraser}).plain(),
+        ):
+            return Submission(latest, True)
     return Submission(records.create_audit(subject, suite.model_dump_json(by_alias=True), inputs.plain()), False)

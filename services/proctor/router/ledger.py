@@ -1,16 +1,19 @@
-"""The ledger: which shards of an audit are planned, queued, leased, done or dead.
+"""The ledger: which shards of an audit's stages are planned, queued, leased, done or dead.
 
-One audit's keys share the hash tag `{audit_id}`, so they live in one slot of a Redis Cluster:
+One audit's keys share the hash tag `{audit_id}`, so they live in one slot of a Redis Cluster. An audit has its list of
+stages, and each stage its own plan and its own end:
 
 | key | type | holds |
 |---|---|---|
-| `proctor:{audit}:plan` | hash | shard id → "position trials digest" |
-| `proctor:{audit}:queue` | sorted set | shards to run, by position |
-| `proctor:{audit}:leases` | sorted set | shards under way, by the end of their lease (server's ms) |
-| `proctor:{audit}:attempts` | hash | shard id → attempts begun |
-| `proctor:{audit}:done` | hash | shard id → digest of its completions |
-| `proctor:{audit}:dead` | hash | shard id → why it was given up |
-| `proctor:{audit}:fired` | string | set once, when every shard is done or dead |
+| `proctor:{audit}:stages` | set | names of the stages that were planned |
+| `proctor:{audit}:asked` | string | the step whose request was sent last, for as long as its answer may take |
+| `proctor:{audit}:<stage>:plan` | hash | shard id → "position trials digest" |
+| `proctor:{audit}:<stage>:queue` | sorted set | shards to run, by position |
+| `proctor:{audit}:<stage>:leases` | sorted set | shards under way, by the end of their lease (server's ms) |
+| `proctor:{audit}:<stage>:attempts` | hash | shard id → attempts begun |
+| `proctor:{audit}:<stage>:done` | hash | shard id → digest of its completions |
+| `proctor:{audit}:<stage>:dead` | hash | shard id → why it was given up |
+| `proctor:{audit}:<stage>:fired` | string | set once, when every shard is done or dead |
 
 Every key belongs to the router and expires. State changes are Lua scripts beside this module, so that each is one
 atomic step: the guarantee that a shard counts once is here, not in the broker.
@@ -18,13 +21,14 @@ atomic step: the guarantee that a shard counts once is here, not in the broker.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from importlib.resources import files
 from typing import Any, NamedTuple
 
 import redis
 from redis.backoff import ExponentialBackoff
+from redis.client import Pipeline
 from redis.commands.core import Script
 from redis.retry import Retry
 
@@ -35,8 +39,13 @@ KEY_TTL = timedelta(days=7)
 #: Longest time from dispatch to answer; past it the reconciler gives the shard to another worker. Long enough for an
 #: endpoint on a laptop that takes ten seconds a prompt and one prompt at a time.
 LEASE = timedelta(minutes=15)
+#: Longest time from a request to another service to its answer; past it the reconciler sends the request again.
+#: Longer than the broker takes to deliver a message again whose worker died.
+ANSWER_TIME = timedelta(minutes=30)
 #: Attempts before a shard is given up: one for bad luck, one for a restart, one to be sure.
 MAX_ATTEMPTS = 3
+#: Characters of a cause that are kept.
+_MAX_CAUSE = 2000
 
 
 class PlannedShard(NamedTuple):
@@ -56,7 +65,7 @@ class LeasedShard(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """Where an audit's trials are, by the shards that carry them."""
+    """Where a stage's trials are, by the shards that carry them."""
 
     planned: int
     done: int
@@ -82,14 +91,25 @@ class Ledger:
         """Close the connections."""
         self._redis.close()
 
-    def _key(self, audit_id: str, name: str) -> str:
+    def _audit_key(self, audit_id: str, name: str) -> str:
         return f"proctor:{{{audit_id}}}:{name}"
 
-    def _run(self, script: str, audit_id: str, keys: str, *arguments: str | int) -> Any:
+    def _key(self, audit_id: str, stage: str, name: str) -> str:
+        return f"proctor:{{{audit_id}}}:{stage}:{name}"
+
+    def _keys(self, audit_id: str, stage: str, names: Iterable[str]) -> list[str]:
+        return [self._key(audit_id, stage, name) for name in names]
+
+    def _run(self, script: str, keys: Sequence[str], *arguments: str | int) -> Any:
         try:
-            return self._scripts[script](
-                keys=[self._key(audit_id, name) for name in keys.split()], args=[*map(str, arguments)]
-            )
+            return self._scripts[script](keys=keys, args=[*map(str, arguments)])
+        except redis.RedisError as error:
+            raise StoreError(f"the ledger did not answer: {error}") from error
+
+    def _reply(self, pipe: Pipeline) -> list[Any]:
+        """Replies of several commands, in one round trip."""
+        try:
+            return list(pipe.execute())
         except redis.RedisError as error:
             raise StoreError(f"the ledger did not answer: {error}") from error
 
@@ -97,91 +117,128 @@ class Ledger:
     def _ttl_s(self) -> int:
         return int(KEY_TTL.total_seconds())
 
-    def plan(self, audit_id: str, shards: Sequence[PlannedShard]) -> bool:
-        """Lay down an audit's shards in the order in which they should run; False when they were there already.
+    def plan(self, audit_id: str, stage: str, shards: Sequence[PlannedShard]) -> bool:
+        """Lay down a stage's shards in the order in which they should run; False when they were there already.
 
         Raises:
-            StoreError: when the audit was planned before with other shards.
+            StoreError: when the stage was planned before with other shards.
         """
         pairs = [
             text
             for position, shard in enumerate(shards, start=1)
             for text in (shard.shard_id, f"{position} {shard.n_trials} {shard.digest}")
         ]
-        planned = self._run("plan", audit_id, "plan queue", self._ttl_s, *pairs)
+        keys = [self._audit_key(audit_id, "stages"), *self._keys(audit_id, stage, ("plan", "queue", "done", "dead"))]
+        planned = self._run("plan", keys, self._ttl_s, stage, *pairs)
         if planned == -1:
-            raise StoreError(f"audit {audit_id} is in the ledger with another plan; start a new audit")
+            raise StoreError(f"stage {stage} of audit {audit_id} is in the ledger with another plan")
         return bool(planned)
 
-    def lease(self, audit_id: str, *, window: int, lease: timedelta = LEASE) -> list[LeasedShard]:
-        """Hand out queued shards while fewer than `window` are under way."""
-        flat = self._run(
-            "lease", audit_id, "plan queue leases attempts", self._ttl_s, window, int(lease.total_seconds() * 1000)
-        )
+    def stages(self, audit_id: str) -> set[str]:
+        """Names of the stages that were planned for an audit."""
+        pipe = self._redis.pipeline()
+        pipe.smembers(self._audit_key(audit_id, "stages"))
+        return set(self._reply(pipe)[0])
+
+    def note_asked(self, audit_id: str, step: str, *, answer_time: timedelta = ANSWER_TIME) -> None:
+        """Note that the request of a step was sent, until its answer is overdue. One step of an audit at a time."""
+        pipe = self._redis.pipeline()
+        pipe.set(self._audit_key(audit_id, "asked"), step, px=int(answer_time.total_seconds() * 1000))
+        self._reply(pipe)
+
+    def was_asked(self, audit_id: str, step: str) -> bool:
+        """Whether the request of a step was sent, and its answer is not overdue."""
+        pipe = self._redis.pipeline()
+        pipe.get(self._audit_key(audit_id, "asked"))
+        return bool(self._reply(pipe)[0] == step)
+
+    def lease(self, audit_id: str, stage: str, *, window: int, lease: timedelta = LEASE) -> list[LeasedShard]:
+        """Hand out queued shards while fewer than `window` of the stage are under way."""
+        keys = self._keys(audit_id, stage, ("plan", "queue", "leases", "attempts"))
+        flat = self._run("lease", keys, self._ttl_s, window, int(lease.total_seconds() * 1000))
         return [LeasedShard(flat[i], int(flat[i + 1]), flat[i + 2].split(" ", 2)[2]) for i in range(0, len(flat), 3)]
 
-    def record(self, audit_id: str, shard_id: str, completions: str) -> str:
+    def record(self, audit_id: str, stage: str, shard_id: str, completions: str) -> str:
         """Record a shard's completions by digest: 'recorded', 'complete' (once), 'duplicate' or 'unknown'."""
+        keys = self._keys(audit_id, stage, ("plan", "queue", "leases", "done", "dead", "fired"))
+        return str(self._run("record", keys, self._ttl_s, shard_id, completions))
+
+    def fail(self, audit_id: str, stage: str, shard_id: str, attempt: int, *, cause: str, retryable: bool) -> str:
+        """An attempt failed: 'queued' again, 'dead', 'complete' (once), or 'stale' when it no longer matters."""
+        keys = self._keys(audit_id, stage, self._KEYS)
         return str(
-            self._run("record", audit_id, "plan queue leases done dead fired", self._ttl_s, shard_id, completions)
+            self._run("fail", keys, self._ttl_s, shard_id, attempt, int(retryable), MAX_ATTEMPTS, cause[:_MAX_CAUSE])
         )
 
-    def fail(self, audit_id: str, shard_id: str, attempt: int, *, cause: str, retryable: bool) -> str:
-        """An attempt failed: 'queued' again, 'dead', 'complete' (once), or 'stale' when it no longer matters."""
-        return str(
-            self._run(
-                "fail", audit_id, "plan queue leases attempts done dead fired",
-                self._ttl_s, shard_id, attempt, int(retryable), MAX_ATTEMPTS, cause[:2000],
-            )
-        )  # fmt: skip
-
-    def overdue(self, audit_id: str) -> list[tuple[str, int]]:
+    def overdue(self, audit_id: str, stage: str) -> list[tuple[str, int]]:
         """Shards whose lease has run out, with the attempt that held it."""
-        flat = self._run("overdue", audit_id, "leases attempts")
+        flat = self._run("overdue", self._keys(audit_id, stage, ("leases", "attempts")))
         return [(flat[i], int(flat[i + 1])) for i in range(0, len(flat), 2)]
 
-    def restart(self, audit_id: str) -> int:
-        """Queue everything that is not answered; returns how many shards that is."""
-        return int(self._run("restart", audit_id, "plan queue leases attempts done dead fired", self._ttl_s))
+    def restart(self, audit_id: str, stage: str) -> int:
+        """Queue everything of a stage that is not answered; returns how many shards that is.
 
-    def is_complete(self, audit_id: str) -> bool:
-        """Whether every planned shard is done or dead."""
+        One stage, and not all of an audit's: what a stage that has ended lost is part of what the next was made from.
+        """
+        return int(self._run("restart", self._keys(audit_id, stage, self._KEYS), self._ttl_s))
+
+    def is_planned(self, audit_id: str, stage: str) -> bool:
+        """Whether a stage's shards are laid down."""
         pipe = self._redis.pipeline()
-        for name in ("plan", "done", "dead"):
-            pipe.hlen(self._key(audit_id, name))
-        planned, done, dead = pipe.execute()
+        pipe.exists(self._key(audit_id, stage, "plan"))
+        return bool(self._reply(pipe)[0])
+
+    def is_complete(self, audit_id: str, stage: str) -> bool:
+        """Whether every planned shard of a stage is done or dead."""
+        pipe = self._redis.pipeline()
+        for key in self._keys(audit_id, stage, ("plan", "done", "dead")):
+            pipe.hlen(key)
+        planned, done, dead = self._reply(pipe)
         return bool(planned) and done + dead == planned
 
-    def entries(self, audit_id: str) -> list[PlannedShard]:
-        """The plan, in order."""
-        rows: Any = self._redis.hgetall(self._key(audit_id, "plan"))
-        parsed = [(shard_id, *entry.split(" ", 2)) for shard_id, entry in rows.items()]
+    def entries(self, audit_id: str, stage: str) -> list[PlannedShard]:
+        """A stage's plan, in order."""
+        parsed = [(shard_id, *entry.split(" ", 2)) for shard_id, entry in self._hash(audit_id, stage, "plan").items()]
         return [
             PlannedShard(shard_id, int(n_trials), digest)
             for shard_id, position, n_trials, digest in sorted(parsed, key=lambda row: int(row[1]))
         ]
 
-    def done(self, audit_id: str) -> dict[str, str]:
-        """Shard id → digest of its completions."""
-        rows: Any = self._redis.hgetall(self._key(audit_id, "done"))
-        return dict(rows)
+    def entry(self, audit_id: str, stage: str, shard_id: str) -> PlannedShard:
+        """One shard of a stage's plan.
 
-    def dead(self, audit_id: str) -> dict[str, str]:
-        """Shard id → why it was given up."""
-        rows: Any = self._redis.hgetall(self._key(audit_id, "dead"))
-        return dict(rows)
-
-    def progress(self, audit_id: str) -> Progress:
-        """Counts of trials by where their shards are."""
+        Raises:
+            StoreError: when the plan has no such shard.
+        """
         pipe = self._redis.pipeline()
-        pipe.hgetall(self._key(audit_id, "plan"))
-        pipe.hkeys(self._key(audit_id, "done"))
-        pipe.hkeys(self._key(audit_id, "dead"))
-        pipe.zrange(self._key(audit_id, "leases"), 0, -1)
-        try:
-            plan, done, dead, leased = pipe.execute()
-        except redis.RedisError as error:
-            raise StoreError(f"the ledger did not answer: {error}") from error
+        pipe.hget(self._key(audit_id, stage, "plan"), shard_id)
+        entry = self._reply(pipe)[0]
+        if entry is None:
+            raise StoreError(f"stage {stage} of audit {audit_id} has no shard {shard_id} in the ledger")
+        _, n_trials, digest = entry.split(" ", 2)
+        return PlannedShard(shard_id, int(n_trials), digest)
+
+    def done(self, audit_id: str, stage: str) -> dict[str, str]:
+        """Shard id → digest of its completions."""
+        return self._hash(audit_id, stage, "done")
+
+    def dead(self, audit_id: str, stage: str) -> dict[str, str]:
+        """Shard id → why it was given up."""
+        return self._hash(audit_id, stage, "dead")
+
+    def _hash(self, audit_id: str, stage: str, name: str) -> dict[str, str]:
+        pipe = self._redis.pipeline()
+        pipe.hgetall(self._key(audit_id, stage, name))
+        return dict(self._reply(pipe)[0])
+
+    def progress(self, audit_id: str, stage: str) -> Progress:
+        """Counts of a stage's trials by where their shards are."""
+        pipe = self._redis.pipeline()
+        pipe.hgetall(self._key(audit_id, stage, "plan"))
+        pipe.hkeys(self._key(audit_id, stage, "done"))
+        pipe.hkeys(self._key(audit_id, stage, "dead"))
+        pipe.zrange(self._key(audit_id, stage, "leases"), 0, -1)
+        plan, done, dead, leased = self._reply(pipe)
         size = {shard_id: int(entry.split(" ", 2)[1]) for shard_id, entry in plan.items()}
         return Progress(
             planned=sum(size.values()),
@@ -191,5 +248,8 @@ class Ledger:
         )
 
     def forget(self, audit_id: str) -> None:
-        """Drop an audit's keys; its report and records hold everything that stays."""
-        self._redis.delete(*[self._key(audit_id, name) for name in self._KEYS])
+        """Drop an audit's keys, of all its stages; its report and records hold everything that stays."""
+        keys = [key for stage in self.stages(audit_id) for key in self._keys(audit_id, stage, self._KEYS)]
+        pipe = self._redis.pipeline()
+        pipe.delete(*(self._audit_key(audit_id, name) for name in ("stages", "asked")), *keys)
+        self._reply(pipe)

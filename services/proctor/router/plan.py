@@ -14,6 +14,9 @@ from proctor.text.prompt import render_prompt
 
 #: The low end of the design's 64–256: small enough that progress is seen and little is redone after a fault.
 SHARD_TRIALS = 64
+#: Fewer for the model that rewords: it writes a question anew where an answer may be a letter, and a shard has to come
+#: back within its lease.
+REWRITE_SHARD_TRIALS = 32
 
 
 def plan_trials(items: Sequence[Item], variants: Sequence[Variant], prompt: PromptSection) -> list[Trial]:
@@ -62,15 +65,16 @@ def plan_shards(trials: Sequence[Trial], *, shard_trials: int = SHARD_TRIALS) ->
         batch = open_shards.setdefault((trial.stage, trial.arm), [])
         batch.append(trial)
         if len(batch) == shard_trials:
-            yield _shard(open_shards.pop((trial.stage, trial.arm)))
+            yield shard_of(open_shards.pop((trial.stage, trial.arm)))
     for batch in open_shards.values():
-        yield _shard(batch)
+        yield shard_of(batch)
 
 
 def too_many_dead(shards: Iterable[Shard], dead: Collection[str]) -> bool:
     """Whether so much of an arm was given up that no decision but review could come of what was answered.
 
-    Such an audit is better left open: started again, it asks for what is missing, and a decision ends it.
+    Such an audit is better left open: started again, it asks for what is missing, and a decision ends it. The same
+    share bounds what a round of rewordings may lose: an endpoint that is down is mended, not audited around.
     """
     asked, lost = Counter[Arm](), Counter[Arm]()
     for shard in shards:
@@ -79,6 +83,7 @@ def too_many_dead(shards: Iterable[Shard], dead: Collection[str]) -> bool:
     return any(lost[arm] > MAX_FAILED_SHARE * asked[arm] for arm in asked)
 
 
-def _shard(trials: Sequence[Trial]) -> Shard:
+def shard_of(trials: Sequence[Trial]) -> Shard:
+    """The shard that carries these trials, of one arm and stage."""
     shard_id = short_id([trial.trial_id for trial in trials])
     return Shard(shard_id=shard_id, stage=trials[0].stage, arm=trials[0].arm, trials=tuple(trials))

@@ -38,6 +38,8 @@ class AuditState(StrEnum):
     CREATED = "created"
     PROBING = "probing"
     REWORDING = "rewording"
+    PARAPHRASING = "paraphrasing"
+    """The model that rewords is being asked. Comes back to `rewording`, as often as more is to be asked."""
     ANSWERING = "answering"
     SCORING = "scoring"
     REGISTERING = "registering"
@@ -107,7 +109,7 @@ class Records:
                     subject=subject,
                     ordinal=ordinal,
                     suite=suite,
-                    inputs=json.dumps(dict(inputs), sort_keys=True),
+                    inputs=_inputs_json(inputs),
                     state=AuditState.CREATED,
                     detail="",
                     created_at=_now(),
@@ -147,18 +149,23 @@ class Records:
         state: AuditState,
         *,
         expected: Sequence[AuditState],
+        expected_inputs: Mapping[str, Any] | None = None,
         detail: str = "",
         inputs: Mapping[str, Any] | None = None,
     ) -> bool:
-        """Move an audit to a state, if it still is in one of the expected ones; False when another was faster."""
+        """Move an audit to a state, if it still is in one of the expected ones; False when another was faster.
+
+        A state may come back with other inputs: who writes `inputs` gives those that it read as `expected_inputs`, and
+        is refused when another has written meanwhile.
+        """
         values: dict[str, Any] = {"state": state, "detail": detail}
         if inputs is not None:
-            values["inputs"] = json.dumps(dict(inputs), sort_keys=True)
-        statement = (
-            AUDITS.update().where(AUDITS.c.audit_id == audit_id, AUDITS.c.state.in_(list(expected))).values(**values)
-        )
+            values["inputs"] = _inputs_json(inputs)
+        statement = AUDITS.update().where(AUDITS.c.audit_id == audit_id, AUDITS.c.state.in_(list(expected)))
+        if expected_inputs is not None:
+            statement = statement.where(AUDITS.c.inputs == _inputs_json(expected_inputs))
         with self._engine.begin() as connection:
-            return connection.execute(statement).rowcount == 1
+            return connection.execute(statement.values(**values)).rowcount == 1
 
     def library_get(self, keys: Sequence[str]) -> dict[str, str]:
         """Rows of the variant library by key, as the JSON they were written in; keys without a row are left out."""
@@ -270,6 +277,10 @@ class Records:
             return True
         except IntegrityError:
             return False
+
+
+def _inputs_json(inputs: Mapping[str, Any]) -> str:
+    return json.dumps(dict(inputs), sort_keys=True)
 
 
 def _chunks(keys: Sequence[str]) -> Iterator[list[str]]:

@@ -26,6 +26,10 @@ def audit() -> None:
 def run(suite_file: Path, home: Path, output: str) -> ExitCode:
     """Audit the model version that SUITE pins, and write the decision to the registry.
 
+    Where the suite's strategy asks a model to reword (paraphrase_llm and others), that model is asked first: the one
+    of perturbation_config.paraphrase_model, at the endpoint of that name or at the audited model's. What the variant
+    library holds is not asked again.
+
     Uses the stack that `proctor up` started in the same home, or starts one for the time it takes. An audit that was
     interrupted goes on where it stopped when the same command is given again. The registry is the local MLflow, or
     the one that PROCTOR_REGISTRY_URI names.
@@ -38,13 +42,16 @@ def run(suite_file: Path, home: Path, output: str) -> ExitCode:
     from proctor.cli.terminal import print_json
     from proctor.formats.suites import load_suite
     from proctor.router.audit import gather
+    from proctor.router.endpoints import named_endpoints, paraphrase_model
     from proctor.runtime.settings import LOCAL_TRITON, Settings
     from proctor.runtime.stack import StackSpec
 
     suite, settings = load_suite(suite_file), Settings.from_environment()
-    # Before anything is started: a file that cannot be read should cost no start of a stack.
-    data = gather(suite, suite_file.parent, settings.bundle)
-    spec = StackSpec(mlflow=settings.registry_uri is None, triton=suite.model.endpoint == LOCAL_TRITON)
+    # Before anything is started: a file that cannot be read, or a model that is not named, should cost no start of a
+    # stack.
+    data = gather(suite, suite_file.parent, settings.bundle, settings.benchmarks)
+    paraphrase_model(suite)
+    spec = StackSpec(mlflow=settings.registry_uri is None, triton=LOCAL_TRITON in named_endpoints(suite))
     with stack_for(home, spec=spec) as stack:
         (result,) = run_audits([data], stack.settings, check_health=stack.check)
     if output == "json":
@@ -103,8 +110,9 @@ def plan(
 
     prices = prices_of(input_price, output_price)
     suite = load_suite(suite_file)
-    bundle = Settings.from_environment().bundle
-    planned = plan_audit(suite, suite_file.parent, bundle, family=family, prices=prices, progress=progress)
+    settings = Settings.from_environment()
+    where = suite_file.parent, settings.bundle, settings.benchmarks
+    planned = plan_audit(suite, *where, family=family, prices=prices, progress=progress)
     if output == "json":
         print_json(document(planned))
     else:

@@ -12,15 +12,17 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
+from proctor.cli.audits.report_files import report_page
 from proctor.cli.terminal import say
 from proctor.domain.decision import DecisionEvent, DecisionOutcome
 from proctor.domain.errors import ExitCode, ProctorError
 from proctor.domain.messages import StartAudit
 from proctor.domain.suite import Suite
-from proctor.router.audit import AuditData, submit
+from proctor.domain.trial import ANSWER_STAGE
+from proctor.router.audit import AuditData, AuditInputs, submit
 from proctor.router.ledger import Ledger
 from proctor.router.ledger import Progress as LedgerProgress
-from proctor.runtime.artifacts import LocalArtifacts
+from proctor.runtime.artifacts import ArtifactStore, open_artifacts
 from proctor.runtime.records import AuditRecord, AuditState, Records
 from proctor.runtime.settings import Settings
 from proctor.runtime.tasks import configure, send
@@ -39,6 +41,7 @@ _STEPS = {
     AuditState.CREATED: "waiting for the router",
     AuditState.PROBING: "asking the endpoint",
     AuditState.REWORDING: "rewording items",
+    AuditState.PARAPHRASING: "rewording items: asking the rewording model",
     AuditState.ANSWERING: "answering",
     AuditState.SCORING: "weighing the evidence",
     AuditState.REGISTERING: "writing to the registry",
@@ -109,20 +112,17 @@ def run_audits(
         ProctorError: an audit failed; the message says which and why.
     """
     configure(settings)
+    artifacts = open_artifacts(settings)
     with closing(Records(settings.records_url)) as records, closing(Ledger(settings.ledger_url)) as ledger:
         audits = []
         for data in audited:
-            record, resumed = submit(data, settings, records, LocalArtifacts(settings.artifacts_dir))
+            record, resumed = submit(data, settings, records, artifacts)
             audits.append(record)
             for note in data.notes:
                 say(f"note: {note}", err=True)
             if resumed:
-                done = ledger.progress(record.audit_id)
-                say(
-                    f"Going on with audit {record.audit_id}, which stopped at: {_STEPS[record.state]}. "
-                    f"{done.done} of {done.planned} answers are there.",
-                    err=True,
-                )
+                stopped = f"Going on with audit {record.audit_id}, which stopped at: {_STEPS[record.state]}."
+                say(f"{stopped} {_what_is_there(record, ledger)}", err=True)
             send(StartAudit(audit_id=record.audit_id))
         ended = _watch(audits, [data.suite for data in audited], records, ledger, check_health)
         failures = [record for record in ended if record.state is AuditState.FAILED]
@@ -133,7 +133,13 @@ def run_audits(
                 + (". Nothing was written to the registry" if undecided else "")
                 + ". Once that is mended, the same command goes on from here."
             )
-        return [_result(record, records, ledger) for record in ended]
+        return [_result(record, records, ledger, settings.home, artifacts) for record in ended]
+
+
+def _what_is_there(record: AuditRecord, ledger: Ledger) -> str:
+    stage = AuditInputs.model_validate(record.inputs).ledger_stage or ANSWER_STAGE
+    done = ledger.progress(record.audit_id, stage)
+    return f"{done.done} of {done.planned} {'answers' if stage == ANSWER_STAGE else 'rewordings'} are there."
 
 
 def _watch(
@@ -162,7 +168,7 @@ def _watch(
         while True:
             current = [records.audit(record.audit_id) for record in audits]
             for record, suite in zip(current, suites, strict=True):
-                counts = ledger.progress(record.audit_id)
+                counts = _under_way(record, ledger)
                 progress.update(
                     bars[record.audit_id],
                     total=counts.planned or None,
@@ -180,14 +186,20 @@ def _watch(
             time.sleep(_POLL_INTERVAL_S)
 
 
-def _result(record: AuditRecord, records: Records, ledger: Ledger) -> AuditResult:
+def _under_way(record: AuditRecord, ledger: Ledger) -> LedgerProgress:
+    """Progress of the stage that an audit is in; nothing planned while it is in none."""
+    stage = AuditInputs.model_validate(record.inputs).ledger_stage
+    return LedgerProgress(0, 0, 0, 0) if stage is None else ledger.progress(record.audit_id, stage)
+
+
+def _result(record: AuditRecord, records: Records, ledger: Ledger, home: Path, artifacts: ArtifactStore) -> AuditResult:
     event = DecisionEvent.model_validate(records.decision(record.audit_id))
-    html_path = Path(event.report_path)
+    html_path = report_page(event, home, artifacts)
     return AuditResult(
         audit_id=record.audit_id,
         event=event,
         report=json.loads(html_path.with_suffix(".json").read_bytes()),
         html_path=html_path,
-        trials=ledger.progress(record.audit_id),
+        trials=ledger.progress(record.audit_id, ANSWER_STAGE),
         registry_version=records.registration(record.audit_id),
     )

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from proctor.cli.audits.rewording_calls import rewording_note
 from proctor.domain.errors import BadInputError, ProctorError
 from proctor.domain.suite import Suite
 from proctor.evidence.answers import guess_chance
 from proctor.evidence.planning.approval import AUDITS, approval_chance, detectable_share, items_for_approval
 from proctor.evidence.planning.families import FAMILIES, Family
 from proctor.evidence.planning.simulated_audits import Limits
-from proctor.formats.items import PROCTOR_FACTS, load_items, select_items
+from proctor.formats.benchmark_files import benchmark_file
+from proctor.formats.items import load_items, select_items
 from proctor.text.prompt import render_prompt
 
 if TYPE_CHECKING:
@@ -118,6 +120,7 @@ def plan_audit(
     suite: Suite,
     base: Path,
     bundle: Path,
+    benchmarks: Path | None = None,
     *,
     family: str | None = None,
     prices: Prices | None = None,
@@ -130,6 +133,7 @@ def plan_audit(
         suite: the suite.
         base: the folder that its relative paths start from.
         bundle: the reference bundle, for the benchmark that Proctor ships.
+        benchmarks: the operator's folder of benchmarks, for suites that name no file.
         family: name of the family of models to assume; by default one that fits the items.
         prices: for the cost; there is none without.
         progress: told what is being computed.
@@ -138,7 +142,7 @@ def plan_audit(
     Raises:
         BadInputError: when the suite's files cannot be read or used, or there is no such family.
     """
-    benchmark = read_benchmark(suite, base, bundle)
+    benchmark = read_benchmark(suite, base, bundle, benchmarks)
     assumed, why = assume(suite, benchmark.items, family)
     limits, own, n = Limits.of(suite), suite.perturbation.num_variants_per_item, benchmark.n
     prompt_bytes = None if benchmark.items is None else _prompt_bytes(suite, benchmark.items)
@@ -177,11 +181,11 @@ def plan_audit(
         ),
         items_for_90=items_for_approval(assumed, own, limits, _rng(own), audits=audits),
         alpha=suite.scoring.significance_alpha,
-        notes=(*benchmark.notes, *_reservations(suite)),
+        notes=(*benchmark.notes, *_reservations(suite, n)),
     )
 
 
-def read_benchmark(suite: Suite, base: Path, bundle: Path) -> Benchmark:
+def read_benchmark(suite: Suite, base: Path, bundle: Path, benchmarks: Path | None) -> Benchmark:
     """The items that an audit would ask, or their number alone where they are not at hand.
 
     A suite may name its benchmark without saying where it is, and a dataset of the hub may be out of reach: what can
@@ -191,7 +195,7 @@ def read_benchmark(suite: Suite, base: Path, bundle: Path) -> Benchmark:
         BadInputError: for such a file, or one that holds what is no item or no rewording.
     """
     dataset = suite.dataset
-    if dataset.path is None and dataset.hub_id is None and dataset.benchmark_name != PROCTOR_FACTS:
+    if dataset.hub_id is None and benchmark_file(dataset, base, bundle, benchmarks) is None:
         reason = (
             f"the suite says not where the items of {dataset.benchmark_name} are (dataset_config.path, or hub_id and "
             "hub_revision), which the audit itself will need"
@@ -200,7 +204,7 @@ def read_benchmark(suite: Suite, base: Path, bundle: Path) -> Benchmark:
     if dataset.hub_id is not None and importlib.util.find_spec("datasets") is None:
         return _unread(suite, "the package datasets is missing, which reads the hub: pip install 'proctor[hub]'")
     try:
-        loaded = load_items(dataset, base, bundle)
+        loaded = load_items(dataset, base, bundle, benchmarks)
     except BadInputError:
         raise
     except ProctorError as error:
@@ -269,7 +273,7 @@ def _prompt_bytes(suite: Suite, items: tuple[Item, ...]) -> int:
     return sum(len(render_prompt(suite.prompt, item.question, item.choices).encode()) for item in items)
 
 
-def _reservations(suite: Suite) -> tuple[str, ...]:
+def _reservations(suite: Suite, items: int) -> tuple[str, ...]:
     """What the plan takes for granted."""
     notes = [
         "counts stand before admission: an item without an admitted rewording is not asked, and one may get fewer "
@@ -281,8 +285,8 @@ def _reservations(suite: Suite) -> tuple[str, ...]:
         notes.append(f"chances of approval suppose that the other required channels are clean: {', '.join(others)}")
     if suite.scoring.method == "per_item_t_test":
         notes.append("the suite blocks by the article's rule; the leaked share is what the default p-value finds")
-    if suite.perturbation.paraphrase_model is not None:
-        notes.append("what the paraphrasing model costs is not counted")
+    if asked := rewording_note(suite, items):
+        notes.append(asked)
     return tuple(notes)
 
 

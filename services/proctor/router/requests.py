@@ -1,0 +1,36 @@
+"""What an audit waits for another service to answer, by its state. Pure: the same row asks the same again."""
+
+from __future__ import annotations
+
+from proctor.domain.messages import BuildVariants, Message, ProbeEndpoint, ScoreAudit
+from proctor.router.audit import AuditView
+from proctor.runtime.records import AuditState
+
+
+def request_of(audit: AuditView) -> Message | None:
+    """The message whose answer takes an audit on from its state; None where it waits for shards, or for no service.
+
+    Every one of them may be sent twice: its second answer finds the state moved on.
+    """
+    inputs = audit.inputs
+    if audit.record.state is AuditState.PROBING:
+        return ProbeEndpoint(audit_id=audit.audit_id, endpoint=inputs.endpoint)
+    if audit.record.state is AuditState.REWORDING:
+        return BuildVariants(
+            audit_id=audit.audit_id,
+            items=inputs.items,
+            settings=inputs.perturbation,
+            rewordings=inputs.rewordings,
+            calibration=inputs.calibration,
+            benchmark=audit.suite.dataset.benchmark_name,
+            contents=inputs.contents,
+            rewrites=inputs.rewrites,
+        )
+    if audit.record.state is AuditState.SCORING and inputs.manifest is not None:
+        return ScoreAudit(audit_id=audit.audit_id, manifest=inputs.manifest)
+    return None
+
+
+def step_of(audit: AuditView) -> str:
+    """The name under which the ledger notes that an audit's request was sent. A state comes back in another round."""
+    return f"{audit.record.state}-{audit.inputs.rounds}"

@@ -1,0 +1,89 @@
+"""An audit that is interrupted while a model rewords its items, with real workers and a real broker."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from proctor.router.plan import REWRITE_SHARD_TRIALS
+from tests.paraphraser import PARAPHRASER, Said, recorded_rewordings, replaying
+from tests.replay_server import MODEL, recorded_answers, replay_server
+from tests.support import shared_data, wait_until
+
+pytestmark = pytest.mark.timeout(240)
+
+ITEMS = REWRITE_SHARD_TRIALS + 8
+
+
+def suite_file(folder: Path, endpoint: str) -> Path:
+    suite = {
+        "audit_suite_id": "gsm8k-reworded",
+        "model_config": {
+            "model_id": f"tests/{MODEL}",
+            "model_version": "sha256:" + "5" * 64,
+            "endpoint": endpoint,
+        },
+        "dataset_config": {
+            "benchmark_name": "gsm8k",
+            "path": str(shared_data() / "gsm8k" / "test.jsonl"),
+            "sample_size": ITEMS,
+            "selection": "first",
+        },
+        "perturbation_config": {
+            "perturbation_strategy": "paraphrase_llm",
+            "paraphrase_model": f"tests/{PARAPHRASER}",
+            "num_variants_per_item": 1,
+            "min_semantic_distance": 0.01,
+            "min_yield": 0.1,
+        },
+        "decoding_config": {"max_tokens": 768},
+        "metric_config": {"extractor": "numeric"},
+    }
+    path = folder / "suite.json"
+    path.write_text(json.dumps(suite))
+    return path
+
+
+def test_rewordings_that_were_there_when_an_audit_was_interrupted_are_not_asked_for_again(tmp_path: Path) -> None:
+    says, goes_on = replaying(recorded_rewordings(shared_data())), threading.Event()
+    asked: list[str] = []
+
+    def reword(prompt: str) -> Said:
+        asked.append(prompt)
+        if len(asked) > REWRITE_SHARD_TRIALS:
+            goes_on.wait(timeout=90)
+        return says(prompt)
+
+    with replay_server(recorded_answers(shared_data()), reword) as server:
+        run = [sys.executable, "-m", "proctor", "audit", "run", str(suite_file(tmp_path, server.url))]
+        run += ["--home", str(tmp_path / "home"), "--format", "json"]
+        first = subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            # The first shard is answered, the second hangs in the endpoint.
+            wait_until(
+                lambda: len(asked) > REWRITE_SHARD_TRIALS or first.poll() is not None,
+                timeout_s=120,
+                what="the second shard's first prompt",
+            )
+            first.send_signal(signal.SIGINT)
+            _, errors = first.communicate(timeout=90)
+        finally:
+            goes_on.set()
+            first.kill()
+        assert first.returncode == 130, errors
+        answered = set(asked[:REWRITE_SHARD_TRIALS])
+        before = len(asked)
+        second = subprocess.run(run, capture_output=True, text=True)
+    assert second.returncode == 3, second.stderr
+    assert "Going on with audit" in second.stderr
+    assert "rewording items: asking the rewording model" in second.stderr
+    assert answered.isdisjoint(asked[before:])
+    result = json.loads(second.stdout)
+    assert result["accuracy_canonical"] == result["accuracy_perturbed"]
+    assert result["n_items"] > 0
