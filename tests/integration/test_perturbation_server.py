@@ -248,7 +248,7 @@ def test_a_window_is_learned_from_labelled_pairs_and_used_by_a_stream(server: Se
     [
         ([], "settings are missing (the stream is empty)"),
         ([item("a", "Q?")], "settings are missing (the first message carries none)"),
-        ([settings()], "'paraphrase_llm' is not in this version"),
+        ([settings()], "'paraphrase_llm' asks a model, which is done by `proctor audit run`"),
         ([settings(perturbation_strategy="no_such")], "'no_such' does not exist; there are: "),
         ([settings(perturbation_strategy="typo", num_variants_per_item=0)], "num_variants_per_item: 0 is out of range"),
         ([settings(perturbation_strategy="wordings")], "and '' has none here"),

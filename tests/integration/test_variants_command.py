@@ -72,14 +72,14 @@ def encoder() -> SentenceEncoder:
 @pytest.fixture(autouse=True)
 def shared_model(encoder: SentenceEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Load the model once for all commands of these tests."""
-    load = SentenceEncoder._load
+    load = SentenceEncoder.load
 
     def once(self: SentenceEncoder) -> Any:
         if self.fingerprint == encoder.fingerprint:
             self._model = encoder._model
         return load(self)
 
-    monkeypatch.setattr(SentenceEncoder, "_load", once)
+    monkeypatch.setattr(SentenceEncoder, "load", once)
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def test_a_second_build_comes_from_the_library_and_loads_no_encoder(
     def never(self: SentenceEncoder) -> None:
         raise AssertionError("the encoder was loaded")
 
-    monkeypatch.setattr(SentenceEncoder, "_load", never)
+    monkeypatch.setattr(SentenceEncoder, "load", never)
     second = proctor("build", suite, *_home(tmp_path), "--format", "json").document
     assert (second["encoder_loaded"], second["items_from_library"], second["variants_from_library"]) == (False, 4, 5)
     same = ("items", "variants", "rejected", "short", "without", "encoder")
@@ -260,7 +260,7 @@ def test_an_import_makes_another_homes_build_unnecessary(
     digest = proctor("export", suite, file, *_home(tmp_path), "--with-rejections", "--format", "json").document[
         "digest"
     ]
-    monkeypatch.setattr(SentenceEncoder, "_load", None)
+    monkeypatch.setattr(SentenceEncoder, "load", None)
     done = proctor("import", file, *_home(tmp_path, "other"), "--pin", digest[:19], "--format", "json").document
     assert (done["items"], done["new"], done["variants"], done["rejected"]) == (4, 4, 5, {})
     assert proctor("import", file, *_home(tmp_path, "other"), "--format", "json").document["new"] == 0

@@ -17,7 +17,7 @@ from scipy.stats import chisquare
 from proctor.domain.errors import BadInputError
 from proctor.domain.item import Item
 from proctor.formats.rewordings import match_rewordings, parse_rewordings
-from proctor.perturbation.strategies.compose import LATER, Chain, make_chain
+from proctor.perturbation.strategies.compose import Chain, make_chain
 from proctor.perturbation.strategies.imported import Imported
 from proctor.perturbation.strategies.option_shuffle import OptionShuffle
 from proctor.perturbation.strategies.rules import RULE_STRATEGIES
@@ -189,12 +189,6 @@ def test_imported_rewordings_come_in_file_order_and_may_bring_an_order_of_option
 def test_a_strategy_that_does_not_exist_lists_those_that_do() -> None:
     with pytest.raises(BadInputError, match=r"'magic' does not exist; there are: option_shuffle"):
         make_chain("magic", {"option_shuffle": OptionShuffle})
-
-
-@pytest.mark.parametrize("name", LATER)
-def test_a_strategy_of_a_later_version_names_the_way_round(name: str) -> None:
-    with pytest.raises(BadInputError, match=r"not in this version .* use 'imported' with rewordings_path"):
-        make_chain(f"option_shuffle+{name}", {"option_shuffle": OptionShuffle})
 
 
 def test_a_strategy_named_twice_is_refused() -> None:

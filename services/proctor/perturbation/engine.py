@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from proctor.domain.item import Item, Rejection, Variant
 from proctor.domain.manifest import VariantSet
 from proctor.domain.suite import PerturbationSection
+from proctor.domain.trial import Trial
 from proctor.perturbation.admission.gate import Screened, rounded_distance, screen, weigh
 from proctor.perturbation.admission.starvation import check_yield
+from proctor.perturbation.attempts import Attempts
 from proctor.perturbation.candidate import Candidate
 from proctor.perturbation.distances import PairDistances
 from proctor.perturbation.encoder import Encoder
 from proctor.perturbation.library.store import Outcome, VariantLibrary, library_key
 from proctor.perturbation.strategies.compose import Chain
+from proctor.perturbation.strategies.model.calls import Answers, was_asked_about
 
 #: Candidates tried for each variant that is wanted, at least this many in all: where most are turned away, an item
 #: should not be given up after the first few, nor a hopeless one cost hundreds of embeddings.
 _TRIES_PER_VARIANT: Final = 4
 _MIN_TRIES: Final = 16
+#: The same where a model is asked for each of them, which costs money.
+_ASKED_PER_VARIANT: Final = 3
 
 
 class ItemResult(NamedTuple):
@@ -30,33 +34,11 @@ class ItemResult(NamedTuple):
     from_library: bool
 
 
-@dataclass
-class _Work:
-    """An item that the library does not know, and how far it has come."""
+class Reworded(NamedTuple):
+    """What became of each item, in their order; or, before that, what the model must be asked. One of them is empty."""
 
-    item: Item
-    candidates: list[Candidate]
-    next_candidate: int = 0
-    variants: list[Variant] = field(default_factory=list)
-    rejections: list[Rejection] = field(default_factory=list)
-    distances: list[float] = field(default_factory=list)
-
-    def take(self, wanted: int) -> list[Candidate]:
-        """The next candidates, as many as variants are still missing."""
-        stop = self.next_candidate + wanted - len(self.variants)
-        taken = self.candidates[self.next_candidate : stop]
-        self.next_candidate += len(taken)
-        return taken
-
-    def unfinished(self, wanted: int) -> bool:
-        """Whether variants are missing and candidates left."""
-        return len(self.variants) < wanted and self.next_candidate < len(self.candidates)
-
-    @property
-    def outcome(self) -> Outcome:
-        return Outcome(
-            variants=tuple(self.variants), rejections=tuple(self.rejections), distances=tuple(self.distances)
-        )
+    results: tuple[ItemResult, ...]
+    needed: tuple[Trial, ...]
 
 
 def build(
@@ -67,25 +49,30 @@ def build(
     encoder: Encoder,
     library: VariantLibrary,
 ) -> VariantSet:
-    """Reword items.
+    """Reword items by a chain that asks no model; see `reword` and `variant_set`."""
+    results = reword(items, settings, chain=chain, encoder=encoder, library=library)
+    return variant_set(results, settings, chain=chain, encoder=encoder)
 
-    Up to `num_variants_per_item` variants are admitted an item; where candidates are turned away, further ones are
-    tried. An item without a variant is not audited, and its rejections say why. The same input and seed give the
-    same bytes: variants and rejections stand in the order of the items and, within one, of the candidates.
+
+def variant_set(
+    results: Sequence[ItemResult], settings: PerturbationSection, *, chain: Chain, encoder: Encoder
+) -> VariantSet:
+    """The variants and rejections of all items.
+
+    An item without a variant is not audited, and its rejections say why. The same input and seed give the same bytes:
+    variants and rejections stand in the order of the items and, within one, of the candidates.
 
     Raises:
         BadInputError: when fewer than `min_yield` of the items get a variant; the message counts the rejections by
             reason and names the mend.
-        EncoderError: when distances cannot be measured.
     """
-    reworded = reword(items, settings, chain=chain, encoder=encoder, library=library)
-    outcomes = [one.outcome for one in reworded]
+    outcomes = [one.outcome for one in results]
     check_yield(outcomes, settings, chain.name)
     return VariantSet(
         variants=tuple(variant for outcome in outcomes for variant in outcome.variants),
         rejections=tuple(rejection for outcome in outcomes for rejection in outcome.rejections),
         encoder=f"{encoder.name}@{encoder.digest}",
-        from_library=sum(len(one.outcome.variants) for one in reworded if one.from_library),
+        from_library=sum(len(one.outcome.variants) for one in results if one.from_library),
     )
 
 
@@ -99,6 +86,44 @@ def reword(
 ) -> list[ItemResult]:
     """What became of each item, in their order, whatever share of them got a variant: one batch of a stream.
 
+    Up to `num_variants_per_item` variants are admitted an item; where candidates are turned away, further ones are
+    tried.
+
+    Raises:
+        EncoderError: when distances cannot be measured.
+        ValueError: for a chain that asks a model; see `reword_by_answers`.
+    """
+    if chain.asks_a_model:
+        raise ValueError(f"{chain.name} asks a model: see engine.reword_by_answers")
+    return list(reword_by_answers(items, settings, chain=chain, encoder=encoder, library=library, answers={}).results)
+
+
+def reword_by_answers(
+    items: Sequence[Item],
+    settings: PerturbationSection,
+    *,
+    chain: Chain,
+    encoder: Encoder,
+    library: VariantLibrary,
+    answers: Answers,
+    measured: PairDistances | None = None,
+) -> Reworded:
+    """Reword as far as the model's answers reach.
+
+    Call it again with the answers to what was needed, until nothing is. Every round makes the unfinished items' from
+    their beginning, so the same answers give the same bytes however they were parted into rounds. Items are kept in
+    the library as they are finished, but for those that a failing model left short of variants: a later build asks for
+    these again, while this one uses what they got.
+
+    Args:
+        items: the items.
+        settings: the suite's, with the window that a calibrated gate has learned.
+        chain: the strategies.
+        encoder: measures semantic distances.
+        library: what was made before.
+        answers: everything that the model has said about these items so far.
+        measured: distances that earlier rounds measured with this encoder and window, added to; see `distances_for`.
+
     Raises:
         EncoderError: when distances cannot be measured.
     """
@@ -106,43 +131,66 @@ def reword(
         raise ValueError("the window of a calibrated gate is not resolved: see calibration.with_window")
     keys = [library_key(item, chain, settings, encoder.fingerprint) for item in items]
     known = library.find(keys)
-    fresh = _make(
-        {key: item for key, item in zip(keys, items, strict=True) if key not in known}, settings, chain, encoder
+    work = _attempts(
+        {key: item for key, item in zip(keys, items, strict=True) if key not in known}, settings, chain, answers
     )
-    library.add(fresh)
-    return [
-        ItemResult((known.get(key) or fresh[key]).of_item(item.item_id), key in known)
+    _try_all(list(work.values()), settings, chain, measured or distances_for(settings, encoder))
+    library.add({key: one.outcome for key, one in work.items() if not one.needed and one.settled})
+    needed = tuple(trial for one in work.values() for trial in one.needed)
+    if needed:
+        return Reworded((), needed)
+    outcomes = {**known, **{key: one.outcome for key, one in work.items()}}
+    # What an earlier round of this build put into the library is this build's own work.
+    mine = {key for key, item in zip(keys, items, strict=True) if answers and was_asked_about(item.item_id, answers)}
+    results = tuple(
+        ItemResult(outcomes[key].of_item(item.item_id), key in known and key not in mine)
         for key, item in zip(keys, items, strict=True)
-    ]
+    )
+    return Reworded(results, ())
 
 
-def _make(items: dict[str, Item], settings: PerturbationSection, chain: Chain, encoder: Encoder) -> dict[str, Outcome]:
+def distances_for(settings: PerturbationSection, encoder: Encoder) -> PairDistances:
+    """Where the rounds of one build keep their embeddings, so that no text is embedded again in the next."""
+    return PairDistances(encoder, window=(settings.min_semantic_distance, settings.max_semantic_distance))
+
+
+def _attempts(
+    items: Mapping[str, Item], settings: PerturbationSection, chain: Chain, answers: Answers
+) -> dict[str, Attempts]:
     wanted = settings.num_variants_per_item
-    limit = max(_MIN_TRIES, _TRIES_PER_VARIANT * wanted)
-    work = {key: _Work(item, chain.candidates(item, seed=settings.seed, limit=limit)) for key, item in items.items()}
-    for one in work.values():
-        if not one.candidates:
+    limit = _ASKED_PER_VARIANT * wanted if chain.asks_a_model else max(_MIN_TRIES, _TRIES_PER_VARIANT * wanted)
+    return {
+        key: Attempts(item, chain.proposals(item, seed=settings.seed, limit=limit, answers=answers), wanted)
+        for key, item in items.items()
+    }
+
+
+def _try_all(work: Sequence[Attempts], settings: PerturbationSection, chain: Chain, measured: PairDistances) -> None:
+    """Go on with every item until it has its variants, has nothing left to try, or waits for the model."""
+    # In rounds over all items, so that texts are embedded in full batches although most items need one round only.
+    unfinished = list(work)
+    while unfinished:
+        _try_next(unfinished, settings, measured)
+        unfinished = [one for one in unfinished if one.goes_on]
+    for one in work:
+        if one.came_to_nothing:
             reason, detail = chain.nothing_for(one.item, seed=settings.seed)
             one.rejections.append(Rejection(item_id=one.item.item_id, reason=reason, detail=detail))
-    measured = PairDistances(encoder)
-    # In rounds over all items, so that texts are embedded in full batches although most items need one round only.
-    unfinished = list(work.values())
-    while unfinished:
-        _try_next(unfinished, settings, wanted, measured)
-        unfinished = [one for one in unfinished if one.unfinished(wanted)]
-    return {key: one.outcome for key, one in work.items()}
 
 
-def _try_next(work: Sequence[_Work], settings: PerturbationSection, wanted: int, measured: PairDistances) -> None:
+def _try_next(work: Sequence[Attempts], settings: PerturbationSection, measured: PairDistances) -> None:
     """Gate the next candidates of every item."""
-    screened: list[tuple[_Work, Candidate, Screened]] = []
+    screened: list[tuple[Attempts, Candidate, Screened]] = []
     for one in work:
-        for candidate in one.take(wanted):
-            result = screen(one.item, candidate, settings)
+        for attempt in one.take():
+            if isinstance(attempt, Rejection):
+                one.rejections.append(attempt)
+                continue
+            result = screen(one.item, attempt, settings)
             if isinstance(result, Rejection):
                 one.rejections.append(result)
             else:
-                screened.append((one, candidate, result))
+                screened.append((one, attempt, result))
     pairs = [(one.item.question, candidate.question) for one, candidate, _ in screened]
     for (one, candidate, result), distance in zip(screened, measured.of(pairs), strict=True):
         one.distances.append(rounded_distance(distance))

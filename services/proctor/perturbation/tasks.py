@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import logging
-from functools import cache
+from functools import cache, lru_cache
 
 from proctor.domain.errors import ProctorError
 from proctor.domain.gate_calibration import GateCalibration
-from proctor.domain.manifest import ItemSet
+from proctor.domain.manifest import ItemSet, PromptSet
 from proctor.domain.messages import BuildVariants, VariantsBuilt
 from proctor.domain.suite import PerturbationSection
 from proctor.perturbation.admission.calibration import with_window
-from proctor.perturbation.encoder import SentenceEncoder, resolve_encoder
-from proctor.perturbation.engine import build
+from proctor.perturbation.distances import PairDistances
+from proctor.perturbation.encoder import Encoder, ResolvedEncoder, resolve_encoder
+from proctor.perturbation.engine import distances_for, reword_by_answers, variant_set
+from proctor.perturbation.library.fidelity import with_controls
 from proctor.perturbation.library.store import VariantLibrary
 from proctor.perturbation.recipe import Recipe
+from proctor.perturbation.rewrites import read_answers
 from proctor.perturbation.suite_rewordings import matched_rewordings
 from proctor.runtime.artifacts import ArtifactStore, get_model, put_model
 from proctor.runtime.records import Records
@@ -26,9 +29,9 @@ log = logging.getLogger(__name__)
 
 @handles(BuildVariants)
 def build_variants(message: BuildVariants) -> None:
-    """Reword the items of an audit and answer with the variants, or with why there are none."""
+    """Reword the items of an audit: answer with the variants, with what to ask a model first, or why there are none."""
     try:
-        digest = variants_for(message, worker_settings(), worker_records(), worker_artifacts(), _encoder())
+        built = variants_for(message, worker_settings(), worker_records(), worker_artifacts(), _encoder())
     except ProctorError as error:
         send(VariantsBuilt(audit_id=message.audit_id, error=str(error)))
     except Exception as error:
@@ -36,13 +39,17 @@ def build_variants(message: BuildVariants) -> None:
         log.exception("audit %s: variants could not be made", message.audit_id)
         send(VariantsBuilt(audit_id=message.audit_id, error=f"perturbation failed: {type(error).__name__}: {error}"))
     else:
-        send(VariantsBuilt(audit_id=message.audit_id, variants=digest))
+        send(built)
 
 
 def variants_for(
-    message: BuildVariants, settings: Settings, records: Records, artifacts: ArtifactStore, encoder: SentenceEncoder
-) -> str:
-    """Build what a message asks for and return the digest of the VariantSet in the artifact store.
+    message: BuildVariants, settings: Settings, records: Records, artifacts: ArtifactStore, encoder: Encoder
+) -> VariantsBuilt:
+    """Build what a message asks for, as far as the model's answers that it brings allow.
+
+    Returns:
+        The answer to the message, with the digest of the VariantSet in the artifact store, or of the PromptSet that
+        the model must be asked before the same message is sent again with the answers.
 
     Raises:
         ProctorError: when the variants cannot be made, with the mend.
@@ -67,10 +74,28 @@ def variants_for(
             matched.unmatched[0].reason,
         )
     chain = Recipe(section, benchmark=message.benchmark, bundle=settings.bundle).chain(matched.by_item)
-    variants = build(items, section, chain=chain, encoder=encoder, library=VariantLibrary(records))
-    return put_model(artifacts, variants)
+    answers = {} if message.rewrites is None else read_answers(artifacts, message.rewrites)
+    library = VariantLibrary(records)
+    measured = None
+    if chain.asks_a_model:
+        measured = _distances_of(message.audit_id, section, encoder)  # type: ignore[arg-type]  # hashed by identity
+    reworded = reword_by_answers(
+        items, section, chain=chain, encoder=encoder, library=library, answers=answers, measured=measured
+    )
+    if reworded.needed:
+        prompts = PromptSet(trials=reworded.needed, decoding=section.paraphraser.decoding)
+        return VariantsBuilt(audit_id=message.audit_id, prompts=put_model(artifacts, prompts))
+    variants = variant_set(reworded.results, section, chain=chain, encoder=encoder)
+    controlled = with_controls(variants, records, chain.name, message.benchmark)
+    return VariantsBuilt(audit_id=message.audit_id, variants=put_model(artifacts, controlled))
+
+
+@lru_cache(maxsize=1)
+def _distances_of(audit_id: str, section: PerturbationSection, encoder: Encoder) -> PairDistances:
+    """The embeddings of the audit that this worker saw last, for its next rounds."""
+    return distances_for(section, encoder)
 
 
 @cache
-def _encoder() -> SentenceEncoder:
+def _encoder() -> ResolvedEncoder:
     return resolve_encoder(worker_settings().encoder)

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from proctor.cli.variants.opening import SuiteVariants
+from proctor.domain.errors import BadInputError
+from proctor.domain.item import Item
+from proctor.domain.trial import Completion, Trial
 from proctor.perturbation.admission.starvation import check_yield
-from proctor.perturbation.engine import ItemResult, reword
+from proctor.perturbation.engine import ItemResult, distances_for, reword_by_answers
 from proctor.perturbation.library.store import VariantLibrary
 
 #: Items gated together: their texts fill the encoder's batches, and no more than these are lost by an interruption.
 _BATCH_ITEMS: Final = 64
 #: Commands that take longer than this say what they are doing, and not more often.
 _QUIET_S: Final = 2.0
+
+
+Ask = Callable[[Sequence[Trial]], Mapping[str, Completion]]
+"""Asks the rewording model: one completion for every trial, by its identifier, with an error where there is none."""
 
 
 class BuildSummary(NamedTuple):
@@ -61,16 +68,20 @@ class BuildSummary(NamedTuple):
         return {**self._asdict(), "conclusion": self.conclusion}
 
 
-def build_suite(opened: SuiteVariants, library: VariantLibrary, progress: Callable[[str], None]) -> BuildSummary:
+def build_suite(
+    opened: SuiteVariants, library: VariantLibrary, progress: Callable[[str], None], ask: Ask | None = None
+) -> BuildSummary:
     """Reword a suite's items, or find them reworded in the library.
 
     Args:
         opened: the suite.
         library: where outcomes are looked up and kept.
         progress: told now and then, after the first two seconds, how far the build has come.
+        ask: asks the rewording model, where a strategy needs one.
 
     Raises:
-        BadInputError: when fewer than `min_yield` of the items get a variant; what was made is kept.
+        BadInputError: when fewer than `min_yield` of the items get a variant; what was made is kept. Also when a model
+            must be asked and there is no `ask`.
         EncoderError: when distances cannot be measured.
     """
     results: list[ItemResult] = []
@@ -78,7 +89,7 @@ def build_suite(opened: SuiteVariants, library: VariantLibrary, progress: Callab
     told = time.monotonic()
     for start in range(0, len(opened.items), _BATCH_ITEMS):
         batch = opened.items[start : start + _BATCH_ITEMS]
-        made = reword(batch, opened.section, chain=opened.chain, encoder=opened.encoder, library=library)
+        made = _reword(batch, opened, library, ask)
         results.extend(made)
         admitted += sum(len(one.outcome.variants) for one in made)
         reasons.update(rejection.reason for one in made for rejection in one.outcome.rejections)
@@ -87,6 +98,32 @@ def build_suite(opened: SuiteVariants, library: VariantLibrary, progress: Callab
             progress(f"{len(results):,} of {len(opened.items):,} items, {admitted:,} admitted, {counted(reasons)}")
     check_yield([one.outcome for one in results], opened.section, opened.chain.name)
     return _summary(opened, results, reasons)
+
+
+def _reword(
+    batch: Sequence[Item], opened: SuiteVariants, library: VariantLibrary, ask: Ask | None
+) -> tuple[ItemResult, ...]:
+    """One batch, asking the model as often as it takes."""
+    answers: dict[str, Completion] = {}
+    measured = distances_for(opened.section, opened.encoder)
+    while True:
+        reworded = reword_by_answers(
+            batch,
+            opened.section,
+            chain=opened.chain,
+            encoder=opened.encoder,
+            library=library,
+            answers=answers,
+            measured=measured,
+        )
+        if not reworded.needed:
+            return reworded.results
+        if ask is None:
+            raise BadInputError(
+                f"perturbation_strategy {opened.chain.name!r} asks a model, and this command does not ask one: the "
+                "audit does (`proctor audit run`), and keeps what it makes in the library"
+            )
+        answers.update(ask(reworded.needed))
 
 
 def counted(reasons: Mapping[str, int]) -> str:

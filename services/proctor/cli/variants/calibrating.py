@@ -16,8 +16,9 @@ from proctor.perturbation.admission.calibration import LabelledPair, nearest_dif
 from proctor.perturbation.admission.window import Goals
 from proctor.perturbation.candidate import Candidate
 from proctor.perturbation.encoder import Encoder
-from proctor.perturbation.recipe import Recipe
+from proctor.perturbation.recipe import Recipe, refuse_to_ask
 from proctor.perturbation.suite_rewordings import matched_rewordings
+from proctor.runtime.settings import Settings
 
 
 class CalibrationPairs(NamedTuple):
@@ -29,14 +30,21 @@ class CalibrationPairs(NamedTuple):
 
 
 def labelled_pairs(
-    suite: Suite, base: Path, bundle: Path, encoder: Encoder, goals: Goals, *, same: Path | None, other: Path | None
+    suite: Suite,
+    base: Path,
+    settings: Settings,
+    encoder: Encoder,
+    goals: Goals,
+    *,
+    same: Path | None,
+    other: Path | None,
 ) -> CalibrationPairs:
     """Equivalent and different pairs of a suite's whole benchmark, whatever sample the suite asks.
 
     Args:
         suite: names the benchmark and, without a file, the strategy whose rewordings are taken for equivalent.
         base: the folder that the suite's relative paths start from.
-        bundle: the reference bundle.
+        settings: where the reference bundle and the operator's benchmarks are.
         encoder: finds the nearest different questions.
         goals: decides how many of those are needed.
         same: rewordings that are known to be equivalent.
@@ -45,12 +53,12 @@ def labelled_pairs(
     Raises:
         BadInputError: when a file cannot be read or used.
     """
-    loaded = load_items(suite.dataset, base, bundle)
+    loaded = load_items(suite.dataset, base, settings.bundle, settings.benchmarks)
     items, benchmark = loaded.items, suite.dataset.benchmark_name
     inputs = {"items": loaded.digest}
     notes: list[str] = []
     if same is None:
-        equivalent, note = _of_strategy(suite, base, bundle, items)
+        equivalent, note = _of_strategy(suite, base, settings.bundle, items)
         notes.append(note)
     else:
         equivalent = _of_file("--pairs", same, items, benchmark, inputs, notes)
@@ -67,6 +75,7 @@ def _of_strategy(
     suite: Suite, base: Path, bundle: Path, items: Sequence[Item]
 ) -> tuple[list[tuple[Item, Candidate]], str]:
     section, benchmark = suite.perturbation, suite.dataset.benchmark_name
+    refuse_to_ask(section, "give rewordings that somebody has read in --pairs")
     data = None if section.rewordings_path is None else _read("rewordings_path", base / section.rewordings_path)
     matched = matched_rewordings(section, items, benchmark, data)
     chain = Recipe(section, benchmark=benchmark, bundle=bundle).chain(matched.by_item)

@@ -13,11 +13,11 @@ _SUITE = click.argument("suite_file", metavar="SUITE", type=_PATH)
 
 
 class _Group(click.Group):
-    """The group, with `calibrate` imported from a module of its own when it is asked for."""
+    """The group, with `calibrate` and `fidelity` imported from modules of their own when they are asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names in the order of the work."""
-        return ["build", "show", "diff", "export", "import", "calibrate"]
+        return ["build", "show", "diff", "export", "import", "calibrate", "fidelity"]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command; None when there is none of that name."""
@@ -25,6 +25,10 @@ class _Group(click.Group):
             from proctor.cli.variants.calibrate import calibrate
 
             return calibrate
+        if cmd_name == "fidelity":
+            from proctor.cli.variants.fidelity import fidelity
+
+            return fidelity
         return super().get_command(ctx, cmd_name)
 
 
@@ -44,8 +48,9 @@ def variants() -> None:
 def build(suite_file: Path, home: Path, output: str) -> None:
     """Reword the items of SUITE now, and keep the variants for its audits.
 
-    Runs in this process; no stack is needed. What the library has is not made again, and an interrupted build goes on
-    where it stopped. Where fewer than min_yield of the items get a variant, the build ends with exit code 2 and says
+    Runs in this process; no stack is needed. A strategy that asks a model (paraphrase_llm, back_translation,
+    forward_full, noisy_rewrite) asks it from here. What the library has is not made again, and an interrupted build
+    goes on where it stopped. Where fewer than min_yield of the items get a variant, the build ends with exit code 2 and says
     what would mend that.
 
     \b
@@ -58,6 +63,7 @@ def build(suite_file: Path, home: Path, output: str) -> None:
     variants than wanted), without (item to reasons), notes[], conclusion.
     """
     from proctor.cli.terminal import print_json, say
+    from proctor.cli.variants.asking import desk_of
     from proctor.cli.variants.building import build_suite
     from proctor.cli.variants.opening import open_suite, records_of, settings_of
     from proctor.cli.variants.results import print_build
@@ -65,8 +71,12 @@ def build(suite_file: Path, home: Path, output: str) -> None:
 
     settings = settings_of(home)
     opened = open_suite(suite_file, settings)
-    with records_of(settings) as records:
-        summary = build_suite(opened, VariantLibrary(records), lambda text: say(text, err=True))
+
+    def progress(text: str) -> None:
+        say(text, err=True)
+
+    with records_of(settings) as records, desk_of(opened.suite, settings, progress) as ask:
+        summary = build_suite(opened, VariantLibrary(records), progress, ask)
     if output == "json":
         print_json(summary.document())
     else:

@@ -20,7 +20,7 @@ from proctor.formats.variant_lines import Entry, Header, VariantsFile
 from proctor.formats.variants_file import is_variants_file, parse_variants
 from proctor.perturbation.admission.calibration import with_window
 from proctor.perturbation.admission.gate import GATE_VERSION
-from proctor.perturbation.encoder import SentenceEncoder, resolve_encoder
+from proctor.perturbation.encoder import ResolvedEncoder, resolve_encoder
 from proctor.perturbation.library.exchange import entries_of
 from proctor.perturbation.library.store import VariantLibrary
 from proctor.perturbation.recipe import Recipe
@@ -43,7 +43,7 @@ class SuiteVariants:
     section: PerturbationSection
     """With the window that a calibrated gate has learned."""
     chain: Chain
-    encoder: SentenceEncoder
+    encoder: ResolvedEncoder
     fingerprint: str
     """Of the suite's protocol card."""
     notes: tuple[str, ...]
@@ -101,7 +101,7 @@ def open_suite(path: Path, settings: Settings) -> SuiteVariants:
         EncoderError: when there is no such encoder here.
     """
     suite = load_suite(path)
-    data = gather(suite, path.parent, settings.bundle)
+    data = gather(suite, path.parent, settings.bundle, settings.benchmarks)
     section, benchmark = suite.perturbation, suite.dataset.benchmark_name
     encoder = resolve_encoder(settings.encoder)
     calibration = None

@@ -9,8 +9,9 @@ from typing import Final
 
 from proctor.domain.errors import BadInputError
 from proctor.domain.suite import PerturbationSection
-from proctor.perturbation.admission.gate import SURFACE_TOO_CLOSE, TOO_CLOSE, TOO_FAR
+from proctor.perturbation.admission.gate import EMPTY, SURFACE_TOO_CLOSE, TOO_CLOSE, TOO_FAR, UNCHANGED
 from proctor.perturbation.library.store import Outcome
+from proctor.perturbation.strategies.model.replies import ANSWERED, MODEL_FAILED, REFUSED, REPEATED, TRUNCATED
 from proctor.text.invariants import CHECKS
 
 #: The suggested window holds the candidates between these quantiles, so that a few outliers do not widen it.
@@ -24,6 +25,17 @@ _NOTHING_TO_REWORD: Final = {
     **dict.fromkeys(
         ("no_synonym", "no_clause", "no_names", "no_numbers", "no_gap", "no_long_word", "no_layout"),
         "these items give this strategy no place to change: name another one",
+    ),
+}
+
+_OF_THE_MODEL: Final = {
+    REFUSED: "The model {model} refused most of what it was asked: name another paraphrase_model.",
+    ANSWERED: "Most replies of {model} give the answer away: name a paraphrase_model that keeps to instructions.",
+    EMPTY: "Most replies of {model} hold no wording: see that paraphraser.chat_template ({chat_template}) suits it.",
+    TRUNCATED: "Most replies of {model} were cut off: raise max_tokens in paraphraser.decoding (now {max_tokens}).",
+    UNCHANGED: (
+        "Most replies of {model} are the question that it was given: raise temperature in paraphraser.decoding (now "
+        "{temperature:g}), or name another paraphrase_model."
     ),
 }
 
@@ -42,7 +54,7 @@ def check_yield(outcomes: Sequence[Outcome], settings: PerturbationSection, stra
     counted = ", ".join(f"{count} {reason}" for reason, count in _by_count(reasons)) or "no candidates at all"
     raise BadInputError(
         f"only {served} of {total} items got a variant from {strategy!r}, and min_yield is {settings.min_yield:g}. "
-        f"Rejected: {counted}. {_mend(outcomes, settings, reasons)}"
+        f"Rejected: {counted}. {_mend(outcomes, settings, reasons)}{_bolder(settings, reasons)}"
     )
 
 
@@ -54,10 +66,14 @@ def _mend(outcomes: Sequence[Outcome], settings: PerturbationSection, reasons: C
     if not reasons:
         return "Lower min_yield, or give more rewordings."
     outside = reasons[TOO_CLOSE] + reasons[TOO_FAR]
-    others = Counter({reason: count for reason, count in reasons.items() if reason not in (TOO_CLOSE, TOO_FAR)})
+    # What repeats a wording was turned away for that wording's reason, which is counted already.
+    apart = (TOO_CLOSE, TOO_FAR, REPEATED)
+    others = Counter({reason: count for reason, count in reasons.items() if reason not in apart})
     if outside and outside >= max(others.values(), default=0):
         return _window(outcomes, settings, reasons)
     reason = _by_count(others)[0][0]
+    if settings.asks_a_model and (mend := _of_the_model(outcomes, settings, reason)) is not None:
+        return mend
     if reason in _NOTHING_TO_REWORD:
         return _NOTHING_TO_REWORD[reason].capitalize() + "."
     if reason == SURFACE_TOO_CLOSE:
@@ -72,6 +88,41 @@ def _mend(outcomes: Sequence[Outcome], settings: PerturbationSection, reasons: C
             "setting of the gate lets this through."
         )
     return f"Most rewordings are of no use ({reason}): mend the rewordings."
+
+
+def _bolder(settings: PerturbationSection, reasons: Counter[str]) -> str:
+    """What to do besides, where the model hardly says anything new."""
+    if not reasons[REPEATED] or reasons[REPEATED] < max(reasons.values()):
+        return ""
+    return (
+        f" {settings.paraphrase_model} keeps giving the same wordings: raise temperature in paraphraser.decoding (now "
+        f"{settings.paraphraser.decoding.temperature:g}), or ask for fewer than {settings.num_variants_per_item} "
+        "variants an item."
+    )
+
+
+def _of_the_model(outcomes: Sequence[Outcome], settings: PerturbationSection, reason: str) -> str | None:
+    """The mend where the rewording model is at fault; None where it is not."""
+    if reason == MODEL_FAILED:
+        first = next(one.detail for outcome in outcomes for one in outcome.rejections if one.reason == MODEL_FAILED)
+        return (
+            f"Most calls of {settings.paraphrase_model} failed, the first because {first}. See that its endpoint "
+            "answers, and start again: what failed is not kept."
+        )
+    decoding = settings.paraphraser.decoding
+    if reason in _OF_THE_MODEL:
+        return _OF_THE_MODEL[reason].format(
+            model=settings.paraphrase_model,
+            chat_template=settings.paraphraser.chat_template,
+            max_tokens=decoding.max_tokens,
+            temperature=decoding.temperature,
+        )
+    if reason in CHECKS:
+        return (
+            f"Most rewordings of {settings.paraphrase_model} do not keep the item's {reason}, so they ask something "
+            "else: name another paraphrase_model; no setting of the gate lets this through."
+        )
+    return None
 
 
 def _window(outcomes: Sequence[Outcome], settings: PerturbationSection, reasons: Counter[str]) -> str:

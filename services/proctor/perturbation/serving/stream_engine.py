@@ -15,7 +15,7 @@ from proctor.perturbation.admission.measure import ItemPair, Measured, measure
 from proctor.perturbation.encoder import Encoder
 from proctor.perturbation.engine import ItemResult, reword
 from proctor.perturbation.library.store import VariantLibrary
-from proctor.perturbation.recipe import Recipe
+from proctor.perturbation.recipe import Recipe, refuse_to_ask
 from proctor.perturbation.serving.convert import (
     UNREADABLE,
     Asked,
@@ -33,6 +33,7 @@ from proctor.perturbation.serving.rpc import perturbation_pb2 as pb
 from proctor.perturbation.serving.stream_calibration import CalibrationStream
 
 _PROBE: Final = "How many are there?"
+_INSTEAD: Final = "use them, name a strategy that rewords by rule, or send rewordings along and name 'imported'"
 _CALIBRATION: Final = "the stream's calibration"
 
 
@@ -70,7 +71,9 @@ class StreamEngine:
             BadInputError: for settings that cannot be used.
             EncoderError: when there is no encoder to measure with.
         """
-        return Recipe(self.section(settings), benchmark=settings.benchmark, bundle=self._bundle)
+        section = self.section(settings)
+        refuse_to_ask(section, _INSTEAD)
+        return Recipe(section, benchmark=settings.benchmark, bundle=self._bundle)
 
     def section(self, settings: pb.StreamSettings) -> PerturbationSection:
         """The limits by which a stream's pairs are judged; raises as `recipe`."""

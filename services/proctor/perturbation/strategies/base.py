@@ -7,6 +7,7 @@ from typing import Final, Protocol
 
 from proctor.domain.item import Item
 from proctor.perturbation.candidate import Rewrite
+from proctor.perturbation.strategies.model.calls import ModelRewrite
 from proctor.text.invariants import CHECKS
 
 #: All that a strategy can declare to preserve.
@@ -37,7 +38,7 @@ class Strategy(Protocol):
         """Version of the method and digest of the data behind this item's rewrites: part of the library's key."""
         ...
 
-    def rewrites(self, item: Item, *, seed: int, limit: int) -> Sequence[Rewrite]:
+    def rewrites(self, item: Item, *, seed: int, limit: int) -> Sequence[Rewrite | ModelRewrite]:
         """At most `limit` alternatives, each another, in an order that the seed and the item's content decide."""
         ...
 

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Final
 
 from proctor.domain.errors import BadInputError
-from proctor.domain.item import Item
-from proctor.domain.labels import LabelScheme
+from proctor.domain.item import Item, Rejection
+from proctor.domain.trial import Trial
 from proctor.perturbation.candidate import Candidate, Draft, Rewrite
 from proctor.perturbation.strategies.base import EVERYTHING, Strategy
-from proctor.perturbation.strategies.rule import RuleStrategy
-
-#: Names of the field that suites may carry and that this version does not build.
-LATER: Final = (
-    "back_translation",
-    "forward_full",
-    "noisy_rewrite",
-    "paraphrase_llm",
+from proctor.perturbation.strategies.model.calls import (
+    Answers,
+    Calls,
+    ModelRewrite,
+    NoRewordingError,
+    UnansweredError,
 )
+from proctor.perturbation.strategies.model.replies import REPEATED
+from proctor.perturbation.strategies.model.strategy import ModelStrategy
+from proctor.perturbation.strategies.rule import RuleStrategy
+from proctor.text.normalise import normalise
+
+Proposal = Candidate | Rejection | Trial
+"""What came of one attempt: a candidate, the reason why there is none, or what the model must be asked first."""
+
 #: Names of the field for what makes no variant, and what it makes instead.
 NO_VARIANT: Final = {
     "delete": "takes part of the question away, so its answer need not be the item's: it is for noisy routers",
@@ -31,14 +37,15 @@ _WHERE_IT_FITS: Final = " where it fits"
 class Chain:
     """Strategies applied one after the other.
 
-    A strategy that rewords by rule is left out where it finds no place, as long as another rule of the chain finds one:
-    most questions lack something that one rule or another needs, and a chain of three would reword next to none. Every
-    other strategy (ready wordings, the options) must have an alternative, or the item gets no candidate: left out, it
-    would leave something else than the suite asks for.
+    A strategy that rewords by rule is left out where it finds no place, as long as another rule of the chain finds one
+    or a model rewords: most questions lack something that one rule or another needs, and a chain of three would reword
+    next to none. Every other strategy (ready wordings, the options) must have an alternative, or the item gets no
+    candidate: left out, it would leave something else than the suite asks for.
     """
 
     def __init__(self, strategies: Sequence[Strategy]) -> None:
         self._strategies = tuple(strategies)
+        self.asks_a_model = any(isinstance(strategy, ModelStrategy) for strategy in self._strategies)
 
     @property
     def name(self) -> str:
@@ -64,38 +71,81 @@ class Chain:
         ]
 
     def candidates(self, item: Item, *, seed: int, limit: int) -> list[Candidate]:
-        """At most `limit` candidates, each different from the others.
+        """All candidates of a chain that asks no model, each different from the others; see `proposals`.
+
+        Raises:
+            ValueError: for a chain that asks one.
+        """
+        if self.asks_a_model:
+            raise ValueError(f"{self.name} asks a model: see Chain.proposals")
+        return [one for one in self.proposals(item, seed=seed, limit=limit, answers={}) if isinstance(one, Candidate)]
+
+    def proposals(self, item: Item, *, seed: int, limit: int, answers: Answers) -> Iterator[Proposal]:
+        """At most `limit` attempts, made one by one as they are taken.
 
         The k-th candidate takes every strategy's k-th alternative; a strategy with fewer than another begins
         again, so two options, which have but one other order, do not cap the number of wordings. Its level counts the
         strategies that changed something, and its provenance holds what they noted.
+
+        A candidate that repeats an earlier one is left out where it cost nothing, and is a rejection where a model was
+        asked for it; there, the same question with its options in another order is a repetition too.
+
+        Args:
+            item: the item to reword.
+            seed: decides the alternatives and their order.
+            limit: attempts at most.
+            answers: what the model has said so far; without them, the first calls come out as trials.
         """
         alternatives = [strategy.rewrites(item, seed=seed, limit=limit) for strategy in self._strategies]
         if self._missing(alternatives) is not None:
-            return []
+            return
         present = [rewrites for rewrites in alternatives if rewrites]
-        found: dict[tuple[str, tuple[str, ...], LabelScheme | None], Candidate] = {}
+        seen: set[Hashable] = set()
         for index in range(min(limit, max(map(len, present)))):
-            draft, level = Draft.of(item), 0
-            for rewrites in present:
-                before, draft = draft, rewrites[index % len(rewrites)](draft)
-                level += draft != before
-            facts = dict(draft.provenance)
-            candidate = Candidate(draft.question, draft.choices, self.name, level, facts, draft.labels)
-            found.setdefault((draft.question, draft.choices, draft.labels), candidate)
-        return list(found.values())
+            calls = Calls(item.item_id, index, answers)
+            try:
+                candidate = self._candidate(item, [rewrites[index % len(rewrites)] for rewrites in present], calls)
+            except UnansweredError as unanswered:
+                yield unanswered.trial
+                continue
+            except NoRewordingError as none:
+                yield Rejection(item_id=item.item_id, reason=none.reason, detail=none.detail)
+                continue
+            key = self._identity(candidate)
+            if key not in seen:
+                seen.add(key)
+                yield candidate
+            elif self.asks_a_model:
+                detail = "the model's reply came to an earlier candidate's wording"
+                yield Rejection(item_id=item.item_id, reason=REPEATED, detail=detail)
+
+    def _candidate(self, item: Item, rewrites: Sequence[Rewrite | ModelRewrite], calls: Calls) -> Candidate:
+        draft, level = Draft.of(item), 0
+        for rewrite in rewrites:
+            before = draft
+            draft = rewrite.reword(draft, calls) if isinstance(rewrite, ModelRewrite) else rewrite(draft)
+            level += draft != before
+        return Candidate(draft.question, draft.choices, self.name, level, dict(draft.provenance), draft.labels)
+
+    def _identity(self, candidate: Candidate) -> Hashable:
+        if self.asks_a_model:
+            return normalise(candidate.question)
+        return (candidate.question, candidate.choices, candidate.labels)
 
     def nothing_for(self, item: Item, *, seed: int) -> tuple[str, str]:
         """Why there is no candidate: the first strategy that is missing says it."""
         missing = self._missing([strategy.rewrites(item, seed=seed, limit=1) for strategy in self._strategies])
         return ("no_candidate", "no strategy changed the item") if missing is None else missing.nothing_for(item)
 
-    def _missing(self, alternatives: Sequence[Sequence[Rewrite]]) -> Strategy | None:
+    def _missing(self, alternatives: Sequence[Sequence[Rewrite | ModelRewrite]]) -> Strategy | None:
         """The first strategy without an alternative that cannot be left out."""
         pairs = list(zip(self._strategies, alternatives, strict=True))
-        a_rule_fits = any(rewrites and _may_be_left_out(strategy) for strategy, rewrites in pairs)
+        reworded = any(
+            rewrites and (_may_be_left_out(strategy) or isinstance(strategy, ModelStrategy))
+            for strategy, rewrites in pairs
+        )
         for strategy, rewrites in pairs:
-            if not rewrites and not (a_rule_fits and _may_be_left_out(strategy)):
+            if not rewrites and not (reworded and _may_be_left_out(strategy)):
                 return strategy
         return None
 
@@ -112,19 +162,13 @@ def make_chain(name: str, builders: Mapping[str, Callable[[], Strategy]]) -> Cha
         builders: what this version can make, by name; called only for strategies that are asked for.
 
     Raises:
-        BadInputError: for a strategy that does not exist, is not in this version, makes no variants, or is named
-            twice.
+        BadInputError: for a strategy that does not exist, makes no variants, or is named twice.
     """
     names = name.split("+")
     known = ", ".join(sorted(builders))
     for part in names:
         if part in builders:
             continue
-        if part in LATER:
-            raise BadInputError(
-                f"perturbation_strategy {part!r} is not in this version (there are: {known}); make the rewordings "
-                "with a tool of your own and use 'imported' with rewordings_path, a JSONL file of them"
-            )
         if part in NO_VARIANT:
             raise BadInputError(
                 f"perturbation_strategy {part!r} makes no variants: it {NO_VARIANT[part]}; for variants there are: "

@@ -32,7 +32,7 @@ class Synonym(NamedTuple):
 
 
 class Table(NamedTuple):
-    """The synonyms by form, the pattern that finds the forms, and the digest of the file."""
+    """The synonyms by form, the pattern that finds words which may be forms, and the digest of the file."""
 
     by_form: Mapping[str, tuple[Synonym, ...]]
     pattern: re.Pattern[str]
@@ -49,7 +49,9 @@ def table() -> Table:
             form, replacement, synset, contexts = line.split("\t")
             row = Synonym(form, replacement, synset, () if contexts == "-" else tuple(contexts.split(",")))
             by_form[form] = (*by_form.get(form, ()), row)
-    forms = "|".join(sorted(by_form, key=len, reverse=True))
+    # Any word beside the forms of several words: to look a word up is quicker than to try hundreds of alternatives.
+    several = sorted((form for form in by_form if not form.isalpha()), key=len, reverse=True)
+    forms = "|".join([*several, "[a-z]+"])
     return Table(
         by_form, re.compile(rf"(?<![\w'\u2019-])(?:{forms})(?![\w'\u2019-])", re.IGNORECASE), bytes_digest(data)
     )
@@ -99,7 +101,9 @@ class Lexical(RuleStrategy):
         refused: set[str] = set()
         for match in self._table.pattern.finditer(question):
             word = match.group()
-            rows = self._table.by_form[word.lower()]
+            rows = self._table.by_form.get(word.lower())
+            if rows is None:
+                continue
             if not word.islower():
                 starts = {sentence.start for sentence in sentences(question)} if starts is None else starts
                 if match.start() not in starts or not word[1:].islower():

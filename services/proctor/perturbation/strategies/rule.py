@@ -8,11 +8,10 @@ from dataclasses import replace
 from typing import Any, ClassVar, Final, NamedTuple
 
 from proctor.domain.item import Item
-from proctor.perturbation.admission.gate import MAX_QUESTION_CHARACTERS, NOT_TEXT, TOO_LONG
 from proctor.perturbation.candidate import Draft, Rewrite
 from proctor.perturbation.strategies.base import EVERYTHING
 from proctor.perturbation.strategies.draws import Draws
-from proctor.text.normalise import has_lone_surrogate
+from proctor.perturbation.strategies.unreadable import unreadable
 
 #: A text with few places to change soon repeats itself; this many repetitions in a row end the search.
 _REPEATS: Final = 6
@@ -65,7 +64,7 @@ class RuleStrategy(ABC):
 
     def rewrites(self, item: Item, *, seed: int, limit: int) -> Sequence[Rewrite]:
         """At most `limit` alternatives that give different wordings of the item's own question."""
-        make = None if _unreadable(item) else self.maker(item.question, item)
+        make = None if unreadable(item) else self.maker(item.question, item)
         if make is None:
             return []
         key = item.content_hash
@@ -86,7 +85,7 @@ class RuleStrategy(ABC):
 
     def nothing_for(self, item: Item) -> tuple[str, str]:
         """Why the rule has no alternative."""
-        return _unreadable(item) or self.nothing
+        return unreadable(item) or self.nothing
 
     def _ask(self, item: Item, draw: tuple[Any, ...], known: Reworded) -> Rewrite:
         def apply(draft: Draft) -> Draft:
@@ -108,11 +107,3 @@ def edited(text: str, edits: Iterable[Edit]) -> str:
         parts += [text[at : edit.start], edit.text]
         at = edit.end
     return "".join([*parts, text[at:]])
-
-
-def _unreadable(item: Item) -> tuple[str, str] | None:
-    if len(item.question) > MAX_QUESTION_CHARACTERS:
-        return TOO_LONG, f"the question has more than {MAX_QUESTION_CHARACTERS} characters"
-    if has_lone_surrogate(item.question):
-        return NOT_TEXT, "the question is not valid Unicode"
-    return None

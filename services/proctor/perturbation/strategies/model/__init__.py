@@ -1,0 +1,1 @@
+"""Strategies that ask a model for their rewordings."""
