@@ -18,12 +18,17 @@ from proctor.runtime.stack import LocalStack, ServiceStatus, StackSpec
 @home_option
 @format_option
 @click.option("--triton/--no-triton", default=True, help="Serve the reference models on Triton.  [default: triton]")
-def up(home: Path, output: str, triton: bool) -> None:
+@click.option(
+    "--metrics/--no-metrics",
+    default=True,
+    help="Have each worker serve Prometheus metrics, on the port that `proctor status` shows.  [default: metrics]",
+)
+def up(home: Path, output: str, triton: bool, metrics: bool) -> None:
     """Start the local stack and keep it running: broker, registry, models and workers, on loopback.
 
     When it is interrupted before everything is ready, it ends what it had started.
     """
-    with LocalStack(home, StackSpec(triton=triton)) as stack:
+    with LocalStack(home, StackSpec(triton=triton, metrics=metrics)) as stack:
         stack.start(_show_progress)
         services = stack.status()
         stack.detach()

@@ -6,6 +6,7 @@ import importlib.metadata
 import importlib.util
 import random
 import secrets
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, replace
@@ -35,6 +36,8 @@ class StackSpec:
     triton: bool = True
     """Serve the bundle's models on Triton where this machine can run it."""
     workers: tuple[str, ...] = QUEUES
+    metrics: bool = False
+    """Have each worker serve Prometheus metrics, on a port of its own."""
 
 
 @dataclass(frozen=True)
@@ -83,9 +86,10 @@ def local_services(settings: Settings, spec: StackSpec) -> LocalServices:
     """
     home, notes = settings.home, list[str]()
     try:
-        broker_port, registry_port, http_port, grpc_port, metrics_port = free_ports(5, random.Random())  # noqa: S311
+        ports = free_ports(5 + len(spec.workers), random.Random())  # noqa: S311
     except OSError as error:
         raise StackError(f"no free ports for the local stack: {error}") from error
+    broker_port, registry_port, http_port, grpc_port, metrics_port, *worker_ports = ports
     valkey, password = _valkey(home, broker_port)
     services = [valkey]
     redis = f"redis://:{password}@127.0.0.1:{broker_port}"
@@ -103,8 +107,13 @@ def local_services(settings: Settings, spec: StackSpec) -> LocalServices:
             endpoints[LOCAL_TRITON] = IN_PROCESS_URL
             notes.append(f"no Triton server, models are served in process: {reason}")
     settings = replace(settings, endpoints=endpoints)
+    # What is left of a stack that was killed: its workers had other ports, so no new one clears their files away.
+    shutil.rmtree(_metrics_folder(home), ignore_errors=True)
     servers = tuple(service.name for service in services)
-    services += [_worker(name, settings, servers) for name in spec.workers]
+    services += [
+        _worker(name, settings, servers, port if spec.metrics else None)
+        for name, port in zip(spec.workers, worker_ports, strict=True)
+    ]
     return LocalServices(tuple(services), settings, tuple(notes))
 
 
@@ -187,12 +196,23 @@ def _triton(settings: Settings, http_port: int, grpc_port: int, metrics_port: in
     )
 
 
-def _worker(name: str, settings: Settings, servers: tuple[str, ...]) -> Service:
+def _metrics_folder(home: Path) -> Path:
+    return home / "run" / "stack-metrics"
+
+
+def _worker(name: str, settings: Settings, servers: tuple[str, ...], metrics_port: int | None) -> Service:
+    # One port in the environment, for all of the workers, would be had by the first of them alone.
+    metrics = {
+        "PROCTOR_METRICS_PORT": str(metrics_port or ""),
+        "PROCTOR_METRICS_HOST": "",
+        "PROMETHEUS_MULTIPROC_DIR": str(_metrics_folder(settings.home)),
+    }
     return Service(
         name=f"worker-{name}",
         argv=(sys.executable, "-P", "-m", "proctor", "worker", name),
-        env={**python_environment(), **settings.to_environment()},
+        env={**python_environment(), **settings.to_environment(), **metrics},
         version=f"Celery {importlib.metadata.version('celery')}",
+        ports={} if metrics_port is None else {"metrics": metrics_port},
         after=(VALKEY,),
         uses=servers,
         ready=Readiness("file", path=str(settings.home / "run" / f"worker-{name}.ready")),

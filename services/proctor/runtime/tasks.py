@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from celery import Celery
 from kombu import Queue
 
 from proctor.domain.messages import QUEUES, Message
-from proctor.runtime.artifacts import LocalArtifacts
+from proctor.runtime import metrics
+from proctor.runtime.artifacts import ArtifactStore, open_artifacts
 from proctor.runtime.records import Records
 from proctor.runtime.settings import Settings
 
-#: Far above the longest shard, so that a message is redelivered only when its worker is gone. The ledger's
-#: reconciler re-publishes overdue shards long before.
-VISIBILITY_TIMEOUT_S = 1200
+#: Longest time between two sweeps for messages whose visibility timeout is over. kombu's own is a hundred seconds.
+_SWEEP_S = 10.0
 
 M = TypeVar("M", bound=Message)
 
@@ -31,7 +31,12 @@ def configure(settings: Settings) -> Celery:
     app.conf.update(
         broker_url=settings.broker_url,
         broker_connection_retry_on_startup=True,
-        broker_transport_options={"visibility_timeout": VISIBILITY_TIMEOUT_S, "health_check_interval": 25},
+        broker_transport_options={
+            "visibility_timeout": settings.timing.visibility_timeout_s,
+            "unacked_restore_interval": min(_SWEEP_S, settings.timing.visibility_timeout_s / 4),
+            "unacked_restore_throttle": 1,
+            "health_check_interval": 25,
+        },
         accept_content=["json"],
         result_accept_content=["json"],
         task_serializer="json",
@@ -57,11 +62,13 @@ def handles(kind: type[M]) -> Callable[[Callable[[M], None]], Callable[[M], None
     """Make a function the Celery task of a message class."""
 
     def decorate(function: Callable[[M], None]) -> Callable[[M], None]:
-        def task(message: dict[str, object]) -> None:
-            function(kind.model_validate(message))
+        def task(self: Any, message: dict[str, object]) -> None:
+            redelivered = bool((self.request.delivery_info or {}).get("redelivered"))
+            with metrics.message_handling(kind.task, redelivered=redelivered):
+                function(kind.model_validate(message))
 
         task.__doc__ = function.__doc__
-        app.task(task, name=kind.task)
+        app.task(task, name=kind.task, bind=True)
         return function
 
     return decorate
@@ -80,6 +87,6 @@ def worker_records() -> Records:
 
 
 @cache
-def worker_artifacts() -> LocalArtifacts:
+def worker_artifacts() -> ArtifactStore:
     """The artifact store of this worker process."""
-    return LocalArtifacts(worker_settings().artifacts_dir)
+    return open_artifacts(worker_settings())

@@ -1,0 +1,215 @@
+"""What is recorded for Prometheus: the metrics' names and labels, and what moves them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from proctor.domain.messages import Reconcile, ShardAnswered
+from proctor.domain.trial import Arm
+from proctor.runtime import metrics
+from proctor.runtime.metrics import METRICS, Instruments, Redelivery, ShardOutcome, TrialState
+from proctor.runtime.metrics_collectors import AuditsCollector, BuildInfoCollector
+from proctor.runtime.records import AuditState, Records
+from proctor.runtime.tasks import app, handles
+from tests.support import REPOSITORY
+
+
+@pytest.fixture
+def registry() -> Iterator[CollectorRegistry]:
+    """A registry in which everything is recorded while the test runs."""
+    fresh = CollectorRegistry()
+    metrics.record_in(Instruments(fresh))
+    yield fresh
+    metrics.record_in(None)
+
+
+def value(registry: CollectorRegistry, name: str, **labels: str) -> float:
+    """A sample's value; 0 where there is none."""
+    return registry.get_sample_value(name, labels) or 0.0
+
+
+def test_names_end_in_their_unit_or_in_total() -> None:
+    for metric in METRICS:
+        assert re.fullmatch("proctor_[a-z_]+", metric.name)
+        assert metric.name.endswith("_total") == (metric.kind == "counter")
+        assert metric.name.endswith("_seconds") == (metric.kind == "histogram")
+
+
+def test_every_metric_is_recorded_or_collected_by_the_name_it_is_listed_under(
+    registry: CollectorRegistry, tmp_path: Path
+) -> None:
+    registry.register(BuildInfoCollector("1.0", "router"))
+    registry.register(AuditsCollector(f"sqlite:///{tmp_path}/records.sqlite"))
+    families = {(family.name, family.type, family.documentation) for family in registry.collect()}
+    assert families == {(metric.name.removesuffix("_total"), metric.kind, metric.help) for metric in METRICS}
+
+
+def test_the_table_in_the_documentation_lists_every_metric_with_its_kind_and_labels() -> None:
+    text = (REPOSITORY / "docs" / "metrics.md").read_text("utf-8")
+    rows = re.findall(r"^\| `(proctor_\w+)` \| (\w+) \| (.*?) \|", text, flags=re.MULTILINE)
+    listed = [(name, kind, tuple(re.findall(r"`(\w+)`", labels))) for name, kind, labels in rows]
+    assert listed == [(metric.name, metric.kind, metric.labels) for metric in METRICS]
+
+
+def test_no_label_names_what_grows_with_use() -> None:
+    labels = {label for metric in METRICS for label in metric.labels}
+    assert labels == {"state", "stage", "arm", "backend", "outcome", "cause", "task", "version", "worker"}
+
+
+def test_trials_are_counted_by_state_stage_and_arm(registry: CollectorRegistry) -> None:
+    metrics.trials(TrialState.PLANNED, "answer", Arm.CANONICAL, 64)
+    metrics.trials(TrialState.ANSWERED, "answer", Arm.CANONICAL, 60)
+    metrics.trials(TrialState.ANSWERED, "answer", Arm.PERTURBED, 5)
+    labels = {"stage": "answer", "arm": "canonical"}
+    assert value(registry, "proctor_trials_total", state="planned", **labels) == 64
+    assert value(registry, "proctor_trials_total", state="answered", **labels) == 60
+    assert value(registry, "proctor_dead_lettered_trials_total") == 0
+
+
+def test_the_rounds_of_a_stage_are_one_label_value_and_an_unknown_stage_is_other(registry: CollectorRegistry) -> None:
+    for stage in ("paraphrase-1", "paraphrase-2", "a/stage\nof-nobody"):
+        metrics.trials(TrialState.PLANNED, stage, Arm.CANONICAL, 1)
+    counted = {
+        sample.labels["stage"]: sample.value
+        for family in registry.collect()
+        for sample in family.samples
+        if sample.name == "proctor_trials_total"
+    }
+    assert counted == {"paraphrase": 2, "other": 1}
+
+
+def test_dead_lettered_trials_move_the_counter_for_alerts_too(registry: CollectorRegistry) -> None:
+    metrics.trials(TrialState.DEAD_LETTERED, "answer", Arm.PERTURBED, 7)
+    assert value(registry, "proctor_dead_lettered_trials_total") == 7
+    assert value(registry, "proctor_trials_total", state="dead_lettered", stage="answer", arm="perturbed") == 7
+
+
+def test_an_alert_finds_its_counters_at_zero_before_the_first_case(registry: CollectorRegistry) -> None:
+    assert registry.get_sample_value("proctor_dead_lettered_trials_total") == 0
+    assert registry.get_sample_value("proctor_duplicates_suppressed_total") == 0
+
+
+def test_redeliveries_and_duplicates_are_counted(registry: CollectorRegistry) -> None:
+    metrics.shard_redelivered(Redelivery.OVERDUE)
+    metrics.duplicate_suppressed()
+    metrics.duplicate_suppressed()
+    assert value(registry, "proctor_shard_redeliveries_total", cause="overdue") == 1
+    assert value(registry, "proctor_duplicates_suppressed_total") == 2
+
+
+def test_an_attempt_at_a_shard_is_in_flight_while_it_lasts_and_is_timed_by_its_outcome(
+    registry: CollectorRegistry,
+) -> None:
+    with metrics.shard_attempt("triton") as attempt:
+        assert value(registry, "proctor_shards_in_flight", backend="triton") == 1
+        attempt.outcome = ShardOutcome.ANSWERED
+    assert value(registry, "proctor_shards_in_flight", backend="triton") == 0
+    name = "proctor_shard_duration_seconds_count"
+    assert value(registry, name, backend="triton", outcome="answered") == 1
+
+
+def test_an_attempt_that_raises_has_failed_and_is_not_in_flight_any_more(registry: CollectorRegistry) -> None:
+    with pytest.raises(ZeroDivisionError), metrics.shard_attempt("openai"):
+        raise ZeroDivisionError
+    assert value(registry, "proctor_shards_in_flight", backend="openai") == 0
+    assert value(registry, "proctor_shard_duration_seconds_count", backend="openai", outcome="failed") == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "retryable", "outcome"),
+    [(None, False, "answered"), ("unreachable", True, "failed"), ("another model", False, "refused")],
+)
+def test_a_shards_outcome_is_what_the_router_is_told(error: str | None, retryable: bool, outcome: str) -> None:
+    answer = ShardAnswered(audit_id="a", shard_id="s", attempt=1, error=error, retryable=retryable)
+    assert ShardOutcome.of(answer) == outcome
+
+
+class Ping(Reconcile):
+    """A message of these tests."""
+
+    task = "tests.ping"
+
+
+@pytest.fixture
+def pings() -> Iterator[list[Exception]]:
+    """A task of Ping, which raises what stands in this list."""
+    raises: list[Exception] = []
+
+    @handles(Ping)
+    def ping(message: Ping) -> None:
+        if raises:
+            raise raises.pop()
+
+    yield raises
+    app.tasks.unregister(Ping.task)
+
+
+def test_a_task_that_ends_is_counted_as_done_and_one_that_raises_as_failed(
+    registry: CollectorRegistry, pings: list[Exception]
+) -> None:
+    app.tasks[Ping.task](message={})
+    pings.append(ZeroDivisionError())
+    with pytest.raises(ZeroDivisionError):
+        app.tasks[Ping.task](message={})
+    assert value(registry, "proctor_messages_total", task="tests.ping", outcome="done") == 1
+    assert value(registry, "proctor_messages_total", task="tests.ping", outcome="failed") == 1
+    assert value(registry, "proctor_message_duration_seconds_count", task="tests.ping") == 2
+    assert value(registry, "proctor_messages_redelivered_total", task="tests.ping") == 0
+
+
+@pytest.mark.usefixtures("pings")
+def test_a_message_that_is_not_valid_is_counted_as_failed(registry: CollectorRegistry) -> None:
+    with pytest.raises(ValueError, match="audit"):
+        app.tasks[Ping.task](message={"audit": 1})
+    assert value(registry, "proctor_messages_total", task="tests.ping", outcome="failed") == 1
+
+
+def test_nothing_is_recorded_where_metrics_are_off(registry: CollectorRegistry) -> None:
+    before = generate_latest(registry)
+    metrics.record_in(None)
+    assert not metrics.recording()
+    metrics.trials(TrialState.PLANNED, "answer", Arm.CANONICAL, 1)
+    metrics.shard_redelivered(Redelivery.FAILED)
+    metrics.duplicate_suppressed()
+    with metrics.shard_attempt("triton"), metrics.message_handling("inference.run_shard", redelivered=True):
+        pass
+    assert generate_latest(registry) == before
+
+
+def test_the_exposition_can_be_parsed_back(registry: CollectorRegistry) -> None:
+    metrics.trials(TrialState.PLANNED, "answer", Arm.CANONICAL, 3)
+    with metrics.message_handling("router.start", redelivered=True):
+        pass
+    families = {family.name: family for family in text_string_to_metric_families(generate_latest(registry).decode())}
+    assert families["proctor_trials"].samples[0].value == 3
+    assert families["proctor_message_duration_seconds"].type == "histogram"
+
+
+def test_audits_are_counted_by_state_with_a_zero_where_there_is_none(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/records.sqlite"
+    records, registry = Records(url), CollectorRegistry()
+    registry.register(AuditsCollector(url))
+    assert value(registry, "proctor_audits", state="created") == 0
+    first = records.create_audit("a", "suite", {}).audit_id
+    records.create_audit("a", "suite", {})
+    records.advance(first, AuditState.FAILED, expected=[AuditState.CREATED])
+    records.close()
+    counted = {sample.labels["state"]: sample.value for family in registry.collect() for sample in family.samples}
+    assert counted == {state.value: float(state in ("created", "failed")) for state in AuditState}
+
+
+def test_a_record_store_that_does_not_answer_costs_the_audits_and_not_the_scrape(
+    tmp_path: Path, registry: CollectorRegistry, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "records.sqlite").write_bytes(b"no database" * 100)
+    registry.register(AuditsCollector(f"sqlite:///{tmp_path}/records.sqlite"))
+    names = {family.name for family in registry.collect()}
+    assert "proctor_messages" in names
+    assert "proctor_audits" not in names
+    assert "audits cannot be counted" in caplog.text
