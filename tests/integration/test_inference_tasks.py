@@ -30,7 +30,7 @@ class Worker:
     def __init__(self, home: Path) -> None:
         self.bundle = home / "bundle"
         write_untrained_bundle(self.bundle)
-        self.settings = Settings(home=home, artifacts_dir=home / "artifacts", bundle=self.bundle)
+        self.settings = Settings(home=home, artifacts=str(home / "artifacts"), bundle=self.bundle)
         self.store = LocalArtifacts(home / "artifacts")
         self.sent: list[Message] = []
 

@@ -17,7 +17,7 @@ from proctor.domain.errors import BadInputError, StackError
 from proctor.domain.trial import Decoding
 from proctor.inference.backend import printable
 from proctor.inference.reference_sampling import Sampling, parse_sampling
-from proctor.inference.retry import RetryBudget, backoff_s, retry_after_s
+from proctor.inference.retry import RetryBudget, asked_wait_s, backoff_s, duration_s, retry_after_s
 from proctor.inference.triton_repository import model_config, write_model_repository
 from proctor.inference.vllm import sampling_parameters
 from proctor.inference.window import Window, map_bounded
@@ -99,11 +99,58 @@ def test_the_wait_between_attempts_grows_to_a_ceiling_and_is_drawn_from_the_seed
 
 @pytest.mark.parametrize(
     ("header", "seconds"),
-    [(None, None), ("7", 7.0), (" 0 ", 0.0), ("999999999999", 600.0), ("-3", None), ("soon", None), ("", None),
+    [(None, None), ("7", 7.0), (" 0 ", 0.0), ("1.5", 1.5), ("999999999999", 600.0), ("9" * 500, 600.0),
+     ("-3", None), ("soon", None), ("", None),
      ("Thu, 01 Jan 1970 00:00:30 GMT", 20.0), ("Thu, 01 Jan 1970 00:00:05 GMT", 0.0), ("٣", None)],
 )  # fmt: skip
 def test_a_retry_after_header_is_seconds_or_a_date(header: str | None, seconds: float | None) -> None:
     assert retry_after_s(header, now=10.0) == seconds
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [("6m0s", 360.0), ("1s", 1.0), ("12ms", 0.012), ("1h2m3.5s", 600.0), ("2m3.5s", 123.5), ("5", 5.0), ("0", 0.0),
+     (None, None), ("", None), ("-1s", None), ("1 s", None), ("soon", None), ("1m1", None), ("٣s", None)],
+)  # fmt: skip
+def test_a_duration_is_read_as_openai_writes_it(header: str | None, seconds: float | None) -> None:
+    assert duration_s(header) == seconds
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "3", "x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "9s"}, 3.0),
+        ({"retry-after-ms": "1500", "retry-after": "3"}, 1.5),
+        ({"x-ratelimit-remaining-requests": "1", "x-ratelimit-reset-requests": "9s"}, None),
+        ({"x-ratelimit-remaining-requests": "0"}, None),
+        (
+            {
+                "x-ratelimit-remaining-requests": "0",
+                "x-ratelimit-reset-requests": "2s",
+                "x-ratelimit-remaining-tokens": "0",
+                "x-ratelimit-reset-tokens": "1m",
+            },
+            60.0,
+        ),
+        ({"x-ratelimit-remaining-tokens": "-1", "x-ratelimit-reset-tokens": "0"}, None),
+    ],
+)
+def test_a_refusal_is_waited_for_until_the_limit_that_is_used_up_is_free(
+    headers: dict[str, str], seconds: float | None
+) -> None:
+    assert asked_wait_s(headers, now=10.0) == seconds
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["retry-after", "retry-after-ms", "x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"]),
+        st.text(max_size=70),
+    )
+)
+def test_no_header_means_a_wait_without_end(headers: dict[str, str]) -> None:
+    wait = asked_wait_s(headers, now=10.0)
+    assert wait is None or 0.0 <= wait <= 600.0
 
 
 def test_a_budget_ends() -> None:

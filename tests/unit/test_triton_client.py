@@ -13,7 +13,7 @@ from tritonclient.grpc import service_pb2, service_pb2_grpc
 from proctor.domain.errors import BadInputError, EndpointError
 from proctor.domain.messages import EndpointSpec
 from proctor.domain.trial import Arm, Completion, Decoding, Trial
-from proctor.inference.backend import Probe
+from proctor.inference.backend import MAX_ANSWER_BYTES, Probe
 from proctor.inference.triton import TritonBackend
 from proctor.inference.window import Window
 
@@ -22,6 +22,8 @@ ALL_INPUTS = (
     "text_input", "stream", "sampling_parameters", "exclude_input_in_output",
     "return_finish_reason", "return_num_input_tokens", "return_num_output_tokens",
 )  # fmt: skip
+#: A status and what is said with it.
+Refusal = tuple[grpc.StatusCode, str]
 Behaviour = Callable[[AsyncIterator[Any]], AsyncIterator[Any]]
 
 
@@ -59,8 +61,10 @@ def refusal(request_id: str, message: str) -> Any:
 class Server(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore[misc]
     """Answers as a behaviour says, and keeps what it was asked."""
 
-    def __init__(self, behaviour: Behaviour, inputs: tuple[str, ...], digest: str) -> None:
-        self.behaviour, self.inputs, self.digest = behaviour, inputs, digest
+    def __init__(
+        self, behaviour: Behaviour, inputs: tuple[str, ...], digest: str, refusals: dict[str, Refusal] | None = None
+    ) -> None:
+        self.behaviour, self.inputs, self.digest, self.refusals = behaviour, inputs, digest, refusals
         self.asked: list[Any] = []
 
     async def ServerMetadata(self, request: Any, context: Any) -> Any:
@@ -72,11 +76,20 @@ class Server(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore[mis
     async def ModelConfig(self, request: Any, context: Any) -> Any:
         response = service_pb2.ModelConfigResponse()
         response.config.backend = "vllm"
+        response.config.model_transaction_policy.decoupled = self.refusals is None
         for name in self.inputs:
             response.config.input.add(name=name)
         if self.digest:
             response.config.parameters["model_digest"].string_value = self.digest
         return response
+
+    async def ModelInfer(self, request: Any, context: Any) -> Any:
+        """What a model that is not decoupled is asked by; on a stream its answers would wait for each other."""
+        self.asked.append(request)
+        prompt = prompt_of(request)
+        if prompt in (self.refusals or {}):
+            await context.abort(*(self.refusals or {})[prompt])
+        return piece(request.id, prompt.upper(), final=None).infer_response
 
     async def ModelStreamInfer(self, requests: AsyncIterator[Any], context: Any) -> AsyncIterator[Any]:
         async def recorded() -> AsyncIterator[Any]:
@@ -96,9 +109,10 @@ def ask(
     deadline_s: float = 10.0,
     window: Window | None = None,
     decoding: Decoding | None = None,
+    refusals: dict[str, Refusal] | None = None,
 ) -> tuple[list[Completion], Server]:
     """Completions of the prompts, and the server that was asked."""
-    servicer = Server(behaviour, inputs, digest)
+    servicer = Server(behaviour, inputs, digest, refusals)
 
     async def run() -> list[Completion]:
         server = grpc.aio.server()
@@ -125,38 +139,11 @@ async def echo(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
         yield piece(request.id, prompt_of(request).upper())
 
 
-async def backwards(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    """Answers in the opposite order, once all have come."""
-    held = []
-    async for request in requests:
-        held.append(request)
-        if len(held) == 5:
-            for one in reversed(held):
-                yield piece(one.id, prompt_of(one).upper())
-
-
-def test_responses_that_arrive_out_of_order_find_their_trials() -> None:
-    got, _ = ask(backwards, "a", "b", "c", "d", "e")
-    assert [c.text for c in got] == ["A", "B", "C", "D", "E"]
-
-
 def test_a_server_without_finish_reason_and_counts_leaves_them_unknown() -> None:
     older = ("text_input", "stream", "sampling_parameters", "exclude_input_in_output")
     got, server = ask(echo, "a", inputs=older, digest="")
     assert (got[0].finish_reason, got[0].input_tokens, got[0].model_digest) == ("unknown", None, None)
     assert [tensor.name for tensor in server.asked[0].inputs] == list(older)
-
-
-def test_finish_reason_and_counts_are_read_when_present() -> None:
-    async def full(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        async for request in requests:
-            yield piece(
-                request.id, "x", finish_reason=text_tensor(b"length"),
-                num_input_tokens=(7).to_bytes(4, "little"), num_output_tokens=(9).to_bytes(4, "little"),
-            )  # fmt: skip
-
-    got, _ = ask(full, "a")
-    assert (got[0].finish_reason, got[0].input_tokens, got[0].output_tokens) == ("length", 7, 9)
 
 
 def test_a_model_that_cannot_leave_the_prompt_out_has_it_removed() -> None:
@@ -179,6 +166,27 @@ def test_an_answer_in_pieces_is_put_together_up_to_the_final_one(last: str | Non
     got, server = ask(streaming, "a")
     assert got[0].text == "one two"
     assert server.asked[0].parameters["triton_enable_empty_final_response"].bool_param
+
+
+def test_a_character_that_is_split_between_two_pieces_arrives_whole() -> None:
+    async def splitting(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        async for request in requests:
+            for part, final in (("é".encode()[:1], False), ("é".encode()[1:], True)):
+                response = piece(request.id, "", final=final)
+                response.infer_response.raw_output_contents[0] = text_tensor(part)
+                yield response
+
+    assert ask(splitting, "a")[0][0].text == "é"
+
+
+def test_pieces_past_the_limit_together_are_refused() -> None:
+    async def endless(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        async for request in requests:
+            for _ in range(3):
+                yield piece(request.id, "x" * (MAX_ANSWER_BYTES // 2), final=False)
+
+    got, _ = ask(endless, "a")
+    assert "the limit is 8,388,608" in str(got[0].error)
 
 
 def test_a_server_that_knows_no_final_responses_is_taken_at_its_first() -> None:
@@ -207,6 +215,21 @@ def test_an_error_belongs_to_the_request_whose_id_it_carries() -> None:
     assert [c.retryable for c in got] == [False, False, True, False]
 
 
+def test_a_model_that_is_not_decoupled_is_asked_by_calls_and_its_refusals_are_told_apart() -> None:
+    refusals = {
+        "long": (grpc.StatusCode.INTERNAL, "prompt is longer than the context"),
+        "sick": (grpc.StatusCode.INTERNAL, "Stub process 'm_0_0' is not healthy."),
+        "reset": (grpc.StatusCode.INTERNAL, "Received RST_STREAM with error code 2"),
+        "full": (grpc.StatusCode.UNAVAILABLE, "Exceeds maximum queue size"),
+        "bad": (grpc.StatusCode.INVALID_ARGUMENT, "unexpected shape"),
+    }
+    got, server = ask(echo, "a", *refusals, refusals=refusals)
+    assert [c.text for c in got] == ["A", "", "", "", "", ""]
+    assert [c.retryable for c in got] == [False, False, True, True, True, False]
+    assert all(said in str(c.error) for c, (_, said) in zip(got[1:], refusals.values(), strict=True))
+    assert "triton_enable_empty_final_response" not in server.asked[0].parameters
+
+
 def test_an_end_without_an_answer_is_an_error_and_not_an_empty_answer() -> None:
     async def silent(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
         async for request in requests:
@@ -214,15 +237,6 @@ def test_an_end_without_an_answer_is_an_error_and_not_an_empty_answer() -> None:
 
     got, _ = ask(silent, "a")
     assert got[0].error == "the server ended the request without an answer"
-
-
-def test_an_empty_answer_is_an_answer() -> None:
-    async def terse(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        async for request in requests:
-            yield piece(request.id, "")
-
-    got, _ = ask(terse, "a")
-    assert (got[0].text, got[0].error) == ("", None)
 
 
 @pytest.mark.parametrize(
@@ -261,18 +275,6 @@ def test_unasked_and_repeated_responses_change_nothing() -> None:
             yield piece(request.id, "twice")
 
     assert [c.text for c in ask(noisy, "a", "b", "c")[0]] == ["a", "b", "c"]
-
-
-def test_a_trial_that_gets_no_answer_ends_at_its_deadline_and_the_others_keep_theirs() -> None:
-    async def forgetful(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        async for request in requests:
-            if prompt_of(request) != "b":
-                yield piece(request.id, prompt_of(request))
-
-    got, _ = ask(forgetful, "a", "b", "c", deadline_s=0.5)
-    assert [c.text for c in got] == ["a", "", "c"]
-    assert "before the deadline" in str(got[1].error)
-    assert got[1].retryable
 
 
 def test_a_stream_that_breaks_fails_what_is_open_and_nothing_else() -> None:

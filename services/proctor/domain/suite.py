@@ -6,55 +6,18 @@ part of the suite once loaded, so it is printed and fingerprinted like a value t
 
 from __future__ import annotations
 
-import re
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from proctor.domain.base import Frozen
-from proctor.domain.canonical import DIGEST_OR_PREFIX
+from proctor.domain.routing import ProtocolSection
+from proctor.domain.suite_types import Backend as Backend
+from proctor.domain.suite_types import ContentHash, Endpoint, Fraction, Percent, Seed
 from proctor.domain.trial import Decoding
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
-_ENDPOINT_URL = re.compile(r"(grpc|grpcs|http|https)://[^\s/@]+(/\S*)?", re.ASCII)
-_ENDPOINT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
-
-
-def _content_hash(value: str) -> str:
-    if not DIGEST_OR_PREFIX.fullmatch(value):
-        raise PydanticCustomError(
-            "mutable_version",
-            "must be a content hash, 'sha256:' and 12 to 64 lower-case hex digits",
-            {"mend": "pin the weights by content, e.g. sha256 of model.safetensors; a tag or alias can move"},
-        )
-    return value
-
-
-def _endpoint(value: str) -> str:
-    if "://" in value:
-        if not _ENDPOINT_URL.fullmatch(value):
-            raise PydanticCustomError(
-                "endpoint_url",
-                "must be a grpc, grpcs, http or https URL without user name or password",
-                {"mend": "e.g. grpc://triton:8001 or https://host/v1; keys go in the environment"},
-            )
-    elif not _ENDPOINT_ID.fullmatch(value):
-        raise PydanticCustomError(
-            "endpoint_id",
-            "must be a URL or an endpoint id",
-            {"mend": "an id is letters, digits, '.', '_' and '-', e.g. local-triton"},
-        )
-    return value
-
-
-ContentHash = Annotated[str, AfterValidator(_content_hash)]
-Endpoint = Annotated[str, AfterValidator(_endpoint)]
-Fraction = Annotated[float, Field(gt=0.0, lt=1.0)]
-#: The largest integer that canonical JSON (RFC 8785) can hold.
-Seed = Annotated[int, Field(ge=0, le=2**53 - 1)]
-Percent = Annotated[float, Field(ge=0.0, le=100.0)]
-Backend = Literal["triton", "openai", "in_process"]
 Channel = Literal["perturbation", "noise", "exposure", "fresh", "protocol"]
 #: Strategies that ask a model for their rewordings.
 MODEL_STRATEGIES = ("paraphrase_llm", "back_translation", "forward_full", "noisy_rewrite")
@@ -69,7 +32,8 @@ class ModelSection(Frozen):
     endpoint: Endpoint
     """A URL, or the id of an endpoint that the operator has named."""
     backend: Backend | None = None
-    """How the endpoint is spoken to; by default told from its URL: grpc is Triton, http is OpenAI-compatible."""
+    """How the endpoint is spoken to; by default told from its URL: grpc is Triton, http the article's `infer` where the
+    path ends in /infer, else OpenAI-compatible."""
     served_name: str | None = Field(default=None, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:-]*$")
     """The name under which the endpoint serves the model; by default the last part of `model_id`."""
 
@@ -266,6 +230,7 @@ class Suite(Frozen):
     scoring: ScoringSection = Field(default_factory=ScoringSection, alias="scoring_config")
     governance: GovernanceSection = Field(default_factory=GovernanceSection)
     prompt: PromptSection = Field(default_factory=PromptSection, alias="prompt_config")
+    protocol: ProtocolSection = Field(default_factory=ProtocolSection, alias="protocol_config")
     decoding: Decoding = Field(default_factory=Decoding, alias="decoding_config")
     metric: MetricSection = Field(default_factory=MetricSection, alias="metric_config")
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from proctor.domain.canonical import digest_matches
+from proctor.domain.errors import EndpointError
 from proctor.domain.messages import EndpointSpec
 from proctor.domain.trial import Completion, Decoding, FinishReason, Trial
 
@@ -35,6 +37,8 @@ class Answer(NamedTuple):
     finish_reason: FinishReason = "unknown"
     input_tokens: int | None = None
     output_tokens: int | None = None
+    model_digest: str | None = None
+    """Digest of the weights that answered, where the endpoint reports it."""
 
 
 class TrialFailure(Exception):
@@ -43,6 +47,10 @@ class TrialFailure(Exception):
     def __init__(self, message: str, *, retryable: bool) -> None:
         super().__init__(message)
         self.retryable = retryable
+
+    def again(self) -> TrialFailure:
+        """The same failure for another trial: an exception that is raised twice keeps the frames of both."""
+        return TrialFailure(str(self), retryable=self.retryable)
 
 
 class Backend(Protocol):
@@ -87,9 +95,7 @@ def prompt_bytes(prompt: str) -> bytes:
     return data
 
 
-def answered(
-    trial: Trial, spec: EndpointSpec, answer: Answer, *, model_digest: str | None, latency_s: float
-) -> Completion:
+def answered(trial: Trial, spec: EndpointSpec, answer: Answer, *, latency_s: float) -> Completion:
     """The completion of a trial that got an answer."""
     return Completion(
         trial_id=trial.trial_id,
@@ -97,7 +103,7 @@ def answered(
         finish_reason=answer.finish_reason,
         input_tokens=answer.input_tokens,
         output_tokens=answer.output_tokens,
-        model_digest=model_digest,
+        model_digest=answer.model_digest,
         endpoint=spec.url,
         latency_ms=round(latency_s * 1000, 3),
     )
@@ -112,6 +118,21 @@ def failed(trial: Trial, spec: EndpointSpec, failure: TrialFailure, *, latency_s
         latency_ms=round(latency_s * 1000, 3),
         error=printable(str(failure)),
         retryable=failure.retryable,
+    )
+
+
+def check_version(spec: EndpointSpec, reported: str) -> None:
+    """Compare the weights that an endpoint reports with the pinned ones.
+
+    Raises:
+        EndpointError: they are others. What is pinned or reported in fewer digits is compared in those.
+    """
+    pinned = spec.model_version
+    if pinned is None or digest_matches(pinned, reported) or digest_matches(reported, pinned):
+        return
+    raise EndpointError(
+        f"{spec.url} serves {spec.served_name!r} with weights {printable(reported)[:80]}, the suite pins {pinned}; "
+        "serve the pinned weights, or pin the ones that are to be audited"
     )
 
 

@@ -8,11 +8,19 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from proctor.domain.canonical import digest_matches
 from proctor.domain.errors import EndpointError, ProctorError
 from proctor.domain.messages import EndpointSpec
 from proctor.domain.trial import Completion, Decoding, Trial
-from proctor.inference.backend import Answer, Probe, TrialFailure, answered, failed, printable, prompt_bytes
+from proctor.inference.backend import (
+    Answer,
+    Probe,
+    TrialFailure,
+    answered,
+    check_version,
+    failed,
+    printable,
+    prompt_bytes,
+)
 from proctor.inference.reference_sampling import generate, parse_sampling
 from proctor.inference.triton_repository import VERSION
 from proctor.inference.vllm import sampling_parameters
@@ -85,11 +93,7 @@ class InProcessBackend:
             )
         folder = self._bundle / "models" / name / VERSION
         self._digest = weights_digest(folder)
-        if not digest_matches(self._spec.model_version, self._digest):
-            raise EndpointError(
-                f"the bundle's {name!r} has weights {self._digest}, the suite pins {self._spec.model_version}; "
-                "use the pinned weights, or pin the ones that are to be audited"
-            )
+        check_version(self._spec, self._digest)
         return ReferenceModel.load(folder)
 
     def _answer(self, model: ReferenceModel, trials: Sequence[Trial], decoding: Decoding) -> list[Completion]:
@@ -112,6 +116,6 @@ class InProcessBackend:
         return [
             failed(trial, self._spec, failures[place], latency_s=latency_s)
             if place in failures
-            else answered(trial, self._spec, Answer(*answers[place]), model_digest=self._digest, latency_s=latency_s)
+            else answered(trial, self._spec, Answer(*answers[place], self._digest), latency_s=latency_s)
             for place, trial in enumerate(trials)
         ]

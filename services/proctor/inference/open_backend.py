@@ -24,6 +24,10 @@ def open_backend(spec: EndpointSpec, settings: Settings) -> Backend:
             from proctor.inference.openai import OpenAIBackend
 
             return OpenAIBackend(spec)
+        if spec.backend == "infer":
+            from proctor.inference.infer import InferBackend
+
+            return InferBackend(spec)
         from proctor.inference.in_process import InProcessBackend
 
         return InProcessBackend(spec, settings)

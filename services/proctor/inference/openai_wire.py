@@ -47,7 +47,7 @@ def read_answer(payload: bytes, *, chat: bool) -> Answer:
         raise TrialFailure(f"the response is not JSON: {shown!r}", retryable=True) from None
     choices = data.get("choices") if isinstance(data, dict) else None
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        said = printable(json.dumps(data.get("error")))[:300] if isinstance(data, dict) and data.get("error") else ""
+        said = _said(data.get("error")) if isinstance(data, dict) else ""
         raise TrialFailure("the response has no choices" + (f": {said}" if said else ""), retryable=True)
     choice = choices[0]
     if chat:
@@ -63,6 +63,13 @@ def read_answer(payload: bytes, *, chat: bool) -> Answer:
     usage = data.get("usage")
     counts = usage if isinstance(usage, dict) else {}
     return Answer(_valid(text), finish, _count(counts.get("prompt_tokens")), _count(counts.get("completion_tokens")))
+
+
+def _said(error: object) -> str:
+    """An endpoint's error object in one line; the message in it is its usual place."""
+    if isinstance(error, dict):
+        error = error.get("message")
+    return printable(error)[:300] if isinstance(error, str) else ""
 
 
 def _count(value: object) -> int | None:

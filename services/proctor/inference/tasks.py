@@ -20,6 +20,7 @@ from proctor.domain.trial import Shard
 from proctor.inference.backend import Probe, printable
 from proctor.inference.event_loop import EventLoopThread
 from proctor.inference.shards import Backends, ShardUnanswered
+from proctor.runtime import metrics
 from proctor.runtime.artifacts import get_model, put_model
 from proctor.runtime.tasks import handles, send, worker_artifacts, worker_settings
 
@@ -64,6 +65,13 @@ def probe(message: ProbeEndpoint) -> None:
 @handles(RunShard)
 def run_shard(message: RunShard) -> None:
     """Ask a model a shard of prompts, store what it said, and tell the router."""
+    with metrics.shard_attempt(message.endpoint.backend) as attempt:
+        answer = _attempt(message)
+        attempt.outcome = metrics.ShardOutcome.of(answer)
+    send(answer)
+
+
+def _attempt(message: RunShard) -> ShardAnswered:
     completions, error, retryable = None, None, False
     try:
         completions = _answered(message)
@@ -77,15 +85,14 @@ def run_shard(message: RunShard) -> None:
     except Exception as failure:
         logger.exception("shard %s failed", message.shard_id)
         error, retryable = _unexpected(failure), True
-    send(
-        ShardAnswered(
-            audit_id=message.audit_id,
-            shard_id=message.shard_id,
-            attempt=message.attempt,
-            completions=completions,
-            error=error,
-            retryable=retryable,
-        )
+    return ShardAnswered(
+        audit_id=message.audit_id,
+        stage=message.stage,
+        shard_id=message.shard_id,
+        attempt=message.attempt,
+        completions=completions,
+        error=error,
+        retryable=retryable,
     )
 
 

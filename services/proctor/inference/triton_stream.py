@@ -1,0 +1,187 @@
+"""How requests reach a model on Triton, and answers come back: by one stream, or by a call for each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import grpc
+
+from proctor.inference.backend import Answer, TrialFailure
+from proctor.inference.triton_wire import Piece, check_size, read_answer, read_piece, worded_failure
+
+#: How long the server may take to end a stream whose requests are all answered.
+_CLOSING_TIMEOUT_S = 5.0
+
+#: What a model gets that gives its error no code: whether asking again may help is told from its words, as on a stream.
+_MODEL_FAILED = frozenset({grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN})
+
+FailureOf = Callable[[Any], TrialFailure]
+
+
+class Exchange(Protocol):
+    """A way to ask a model, for one shard."""
+
+    async def ask(self, request: Any) -> Answer:
+        """The answer to a request. Raises TrialFailure; cancel it to give up waiting."""
+        ...
+
+    async def close(self) -> None:
+        """End it; what is still being answered is cancelled on the server."""
+        ...
+
+
+class Calls:
+    """A call of its own for each request, for a model that is not decoupled.
+
+    On a stream Triton sends such a model's responses in the order of the requests, so that one which takes long would
+    hold up all that came after it, past their deadline; and Triton 2.51 now and then dies of streams to a batched one.
+    """
+
+    def __init__(self, stub: Any, failure_of: FailureOf) -> None:
+        self._stub = stub
+        self._failure_of = failure_of
+
+    async def ask(self, request: Any) -> Answer:
+        """See `Exchange.ask`."""
+        try:
+            response = await self._stub.ModelInfer(request)
+        except grpc.RpcError as error:
+            if error.code() in _MODEL_FAILED:
+                raise worded_failure(error.details() or "") from None
+            raise self._failure_of(error) from None
+        return read_answer([read_piece(response)])
+
+    async def close(self) -> None:
+        """Nothing is open: each call ends with its request."""
+
+
+class Stream:
+    """One stream for all requests, and responses matched to them by id: what a decoupled model needs."""
+
+    def __init__(self, stub: Any, failure_of: FailureOf) -> None:
+        self._call = stub.ModelStreamInfer()
+        self._failure_of = failure_of
+        self._waiting: dict[str, _Waiting] = {}
+        self._writing = asyncio.Lock()
+        self._writes: set[asyncio.Task[None]] = set()
+        self._ended: TrialFailure | None = None
+        self._unanswered = False
+        self._reader = asyncio.create_task(self._read())
+
+    async def ask(self, request: Any) -> Answer:
+        """See `Exchange.ask`."""
+        if self._ended is not None:
+            raise self._ended.again()
+        waiting = self._waiting[request.id] = _Waiting()
+        try:
+            # Shielded: gRPC ends the whole stream when a write is cancelled, and a deadline must cost one request.
+            writing = asyncio.create_task(self._write(request))
+            self._writes.add(writing)
+            writing.add_done_callback(self._written)
+            await asyncio.shield(writing)
+            return await waiting.answer
+        except (grpc.RpcError, asyncio.InvalidStateError):
+            # The reader knows why the stream ended; it may be a moment behind.
+            await asyncio.wait({self._reader}, timeout=_CLOSING_TIMEOUT_S)
+            ended = self._ended or TrialFailure("the stream to the server ended", retryable=True)
+            raise ended.again() from None
+        except asyncio.CancelledError:
+            self._unanswered = True
+            raise
+        finally:
+            self._waiting.pop(request.id, None)
+            if not waiting.answer.cancel() and not waiting.answer.cancelled():
+                # A failure that came while the request was still being written is known already: mark it as seen.
+                waiting.answer.exception()
+
+    async def close(self) -> None:
+        """See `Exchange.close`."""
+        try:
+            if self._unanswered or self._ended is not None:
+                self._call.cancel()
+            else:
+                await self._call.done_writing()
+            await asyncio.wait({self._reader}, timeout=_CLOSING_TIMEOUT_S)
+        except (grpc.RpcError, asyncio.InvalidStateError):
+            pass
+        finally:
+            self._call.cancel()
+            # The writes too: gRPC never ends one on a call that is cancelled before it has begun.
+            tasks = [self._reader, *self._writes]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            # A call that is held keeps the connection open after the channel was closed, and an exception that is kept
+            # anywhere holds its frames, and with them this stream.
+            self._call = None
+
+    def _written(self, writing: asyncio.Task[None]) -> None:
+        self._writes.discard(writing)
+        if not writing.cancelled():
+            # Whoever waited may have been cancelled: a failure is known to the reader, and is marked as seen here.
+            writing.exception()
+
+    async def _write(self, request: Any) -> None:
+        async with self._writing:
+            await self._call.write(request)
+
+    async def _read(self) -> None:
+        try:
+            async for response in self._call:
+                self._deliver(response)
+            self._end(TrialFailure("the server ended the stream", retryable=True))
+        except grpc.RpcError as error:
+            self._end(self._failure_of(error))
+        except asyncio.CancelledError:
+            # Not raised further: nobody cancels the reader but `close`, and see there what a kept exception holds.
+            self._end(TrialFailure("the stream was cancelled", retryable=True))
+        except Exception as error:
+            # A response that cannot be read must not leave its request waiting.
+            self._end(TrialFailure(f"unreadable response: {error}", retryable=True))
+
+    def _deliver(self, response: Any) -> None:
+        request_id = response.infer_response.id
+        if response.error_message:
+            failure = worded_failure(response.error_message)
+            if not request_id:
+                self._end(failure)
+            elif (waiting := self._waiting.get(request_id)) is not None:
+                waiting.fail(failure)
+            return
+        if (waiting := self._waiting.get(request_id)) is not None:
+            waiting.add(response.infer_response)
+
+    def _end(self, failure: TrialFailure) -> None:
+        self._ended = failure
+        for waiting in list(self._waiting.values()):
+            waiting.fail(failure.again())
+
+
+class _Waiting:
+    """The pieces of one answer until it is whole."""
+
+    def __init__(self) -> None:
+        self.answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._pieces: list[Piece] = []
+        self._bytes = 0
+
+    def add(self, response: Any) -> None:
+        """Take one response; the final one completes the answer."""
+        if self.answer.done():
+            return
+        try:
+            piece = read_piece(response)
+            self._pieces.append(piece)
+            self._bytes += len(piece.text or b"")
+            check_size(self._bytes)
+            if piece.final:
+                self.answer.set_result(read_answer(self._pieces))
+        except TrialFailure as failure:
+            self.fail(failure)
+
+    def fail(self, failure: TrialFailure) -> None:
+        """End without an answer."""
+        if not self.answer.done():
+            self.answer.set_exception(failure)
