@@ -45,6 +45,12 @@ def read(path: Path) -> list[Item]:
     return [Item(item_id=str(place), question=row["question"], target=row["answer"]) for place, row in enumerate(rows)]
 
 
+def read_pairs(path: Path) -> list[tuple[str, str]]:
+    """The pairs of a JSONL file with `original` and `rephrased`."""
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [(row["original"], row["rephrased"]) for row in rows]
+
+
 def _story(place: int, rng: np.random.Generator) -> Item:
     a, b = rng.choice(_NAMES, size=2, replace=False)
     sentences = [*rng.choice(_SENTENCES, size=3, replace=False), rng.choice(_QUESTIONS)]

@@ -160,8 +160,9 @@ def test_a_calibrated_audit_takes_its_window_from_the_file(
 
     def run(message: BuildVariants) -> VariantSet:
         records = Records(f"sqlite:///{tmp_path / 'records.sqlite'}")
-        digest = variants_for(message, Settings.for_home(tmp_path), records, artifacts, gsm8k.encoder)
-        return get_model(artifacts, digest, VariantSet)
+        built = variants_for(message, Settings.for_home(tmp_path), records, artifacts, gsm8k.encoder)
+        assert built.variants is not None
+        return get_model(artifacts, built.variants, VariantSet)
 
     made = run(message)
     assert len(made.variants) >= 18

@@ -260,8 +260,9 @@ def test_a_message_is_answered_with_a_variant_set(minilm: SentenceEncoder, recor
         update={"perturbation_strategy": "imported+option_shuffle", "rewordings_path": "r.jsonl", "min_yield": 0.2}
     )
     message = _message(artifacts, section, "\n".join(map(json.dumps, rows)).encode())
-    digest = variants_for(message, Settings.for_home(tmp_path), records, artifacts, minilm)
-    made = get_model(artifacts, digest, VariantSet)
+    built = variants_for(message, Settings.for_home(tmp_path), records, artifacts, minilm)
+    assert built.variants is not None
+    made = get_model(artifacts, built.variants, VariantSet)
     assert [variant.item_id for variant in made.variants] == ["capital-0"] * 3
     assert len({variant.choices for variant in made.variants}) == 3
     assert Counter(rejection.reason for rejection in made.rejections) == {"no_rewording": 3}
@@ -294,7 +295,7 @@ def test_a_build_from_the_library_loads_no_torch(minilm: SentenceEncoder, tmp_pa
     settings = Settings(
         home=tmp_path,
         records_url=f"sqlite:///{tmp_path / 'records.sqlite'}",
-        artifacts_dir=tmp_path / "artifacts",
+        artifacts=str(tmp_path / "artifacts"),
         bundle=tmp_path / "bundle",
     )
     message = _message(artifacts, SECTION)

@@ -25,7 +25,7 @@ from tests.support import REPOSITORY
 def bench() -> Iterator[SimpleNamespace]:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(REPOSITORY / "scripts"))
-        names = ("bench_perturbation", "benchmarking.stories")
+        names = ("bench_perturbation", "benchmarking.encoders", "benchmarking.stories")
         yield SimpleNamespace(**{name.rpartition(".")[2]: importlib.import_module(name) for name in names})
 
 
@@ -66,6 +66,28 @@ def test_a_warm_library_answers_with_all_its_variants_and_embeds_nothing(bench: 
         assert ask() == variants > 0
         assert embedded == texts
         assert len(texts) == len(set(texts)) == 10 + variants
+
+
+def test_pairs_of_a_file_are_originals_with_their_rephrasings(bench: SimpleNamespace, tmp_path: Path) -> None:
+    path = tmp_path / "pairs.jsonl"
+    path.write_text('{"index": 0, "original": "How many?", "rephrased": "What number?"}\n', encoding="utf-8")
+    assert bench.stories.read_pairs(path) == [("How many?", "What number?")]
+
+
+def test_without_a_file_nearly_every_question_makes_a_pair_of_different_texts(bench: SimpleNamespace) -> None:
+    pairs = bench.encoders.reworded(bench.stories.made_up(40, seed=0))
+    assert len(pairs) >= 36
+    assert all(question != rewording for question, rewording in pairs)
+
+
+def test_decisions_that_differ_and_the_largest_error_are_counted(bench: SimpleNamespace) -> None:
+    low, high = bench.encoders.WINDOW
+    exact = [0.0, low, high, high + 0.0001, 1.0]
+    assert bench.encoders.decided(exact, exact) == (0, 0.0)
+    different, largest = bench.encoders.decided(exact, [0.0, low - 0.001, high, high, 0.99])
+    assert (different, largest) == (2, pytest.approx(0.01))
+    # What the gate's rounding hides is no difference.
+    assert bench.encoders.decided([low], [low - 0.00004])[0] == 0
 
 
 def test_without_its_encoder_the_benchmark_prints_one_document_with_its_claims(

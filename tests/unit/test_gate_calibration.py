@@ -35,6 +35,7 @@ from proctor.perturbation.admission.starvation import check_yield
 from proctor.perturbation.admission.window import Goals
 from proctor.perturbation.candidate import Candidate
 from proctor.perturbation.encoder import Vectors
+from proctor.perturbation.encoder.rough import ObservedErrors
 from proctor.perturbation.engine import reword
 from proctor.perturbation.library.store import Outcome, VariantLibrary
 from proctor.perturbation.strategies.compose import Chain
@@ -64,6 +65,19 @@ class Angles:
         """Unit vectors."""
         angles = np.asarray([int(text.split()[-1].translate(_DIGITS)) / 1e6 for text in texts])
         return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+
+
+class RoughAngles(Angles):
+    """The same, with vectors besides that are a little off."""
+
+    name, fingerprint = "angles (bf16)", "sha256:angles in bf16"
+
+    def __init__(self) -> None:
+        self.exact, self.errors = Angles(), ObservedErrors()
+
+    def encode_roughly(self, texts: Sequence[str]) -> Vectors:
+        """No unit vectors: who measures with them is found out."""
+        return 2 * self.encode(texts)
 
 
 def _angle(distance: float) -> float:
@@ -186,6 +200,17 @@ def test_a_calibration_of_another_encoder_or_benchmark_is_refused() -> None:
         with_window(CALIBRATED, learned, benchmark="fish", encoder=Angles())
     with pytest.raises(BadInputError, match="did not come with it"):
         with_window(CALIBRATED, None, benchmark="birds", encoder=Angles())
+
+
+def test_a_calibration_learned_in_fp32_is_right_for_the_same_weights_in_bf16() -> None:
+    learned = _calibrate(_pairs())
+    in_fp32 = with_window(CALIBRATED, learned, benchmark="birds", encoder=Angles())
+    assert with_window(CALIBRATED, learned, benchmark="birds", encoder=RoughAngles()) == in_fp32
+
+
+def test_a_calibration_learned_with_a_bf16_encoder_is_that_of_fp32() -> None:
+    learned = calibrate(_pairs(), SECTION, benchmark="birds", encoder=RoughAngles(), goals=GOALS)
+    assert learned == _calibrate(_pairs())
 
 
 def test_each_item_is_paired_with_the_questions_nearest_to_it() -> None:

@@ -6,8 +6,11 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from proctor import __version__
+from proctor.domain.canonical import json_digest
 from proctor.domain.errors import StoreError
 from proctor.domain.item import Item
 from proctor.domain.suite import PerturbationSection
@@ -89,6 +92,57 @@ def test_another_chain_encoder_or_gate_version_has_another_key(monkeypatch: pyte
     monkeypatch.setattr(library_module, "GATE_VERSION", "another")
     keys.add(_key())
     assert len(keys) == 7
+
+
+def test_the_key_of_a_recipe_is_what_it_has_always_been(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library_module, "GATE_VERSION", "3")
+    item = Item(
+        item_id="i",
+        question='Which "ones" cost 5 \u20ac? 100% of them\n',
+        choices=("a", "\u00e9"),
+        target="a",
+        dimension="d",
+        metadata={"entity": "Krav", "n": [1, 2.5, None, True]},
+    )
+    section = PerturbationSection(
+        perturbation_strategy="lexical+format",
+        seed=7,
+        num_variants_per_item=2,
+        min_semantic_distance=0.02,
+        max_semantic_distance=0.5,
+        max_token_overlap=0.8,
+        min_edit_distance=0.05,
+    )
+    data = ["lexical/1 0.6 sha256:ab", "100%s \u20ac"]
+    key = "sha256:9a79b447d68858b89f53014fd67eb9cfb2910e98b91ec72e2be5578e16b0bf74"
+    # Digests made before the recipe's part was written once for all items; libraries are full of them.
+    assert recipe_key(item, "lexical+format", data, section, ENCODER) == key
+
+
+@given(st.text(), st.lists(st.text()), st.dictionaries(st.text(), st.floats(allow_nan=False, allow_infinity=False)))
+def test_the_key_is_the_digest_of_everything_that_decides(
+    strategy: str, data: list[str], metadata: dict[str, Any]
+) -> None:
+    item = ITEM.model_copy(update={"metadata": metadata})
+    everything = {
+        "schema": "variants/1",
+        "item": item.content_hash,
+        "strategy": strategy,
+        "data": data,
+        "filled_from": [item.dimension, metadata],
+        "seed": SECTION.seed,
+        "gate": [
+            GATE_VERSION,
+            SECTION.min_semantic_distance,
+            SECTION.max_semantic_distance,
+            SECTION.max_token_overlap,
+            SECTION.max_containment,
+            SECTION.min_edit_distance,
+        ],
+        "encoder": "100%",
+        "variants": SECTION.num_variants_per_item,
+    }
+    assert recipe_key(item, strategy, data, SECTION, "100%") == json_digest(everything)
 
 
 def test_rewordings_of_other_items_leave_the_key_alone() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from proctor.perturbation.strategies.contexts import CONTEXTS
 from proctor.perturbation.strategies.guarded import carries_an_invariant
@@ -86,3 +88,22 @@ def test_every_row_of_the_table_is_of_one_synset_and_replaces_no_guarded_word() 
         guarded = {word for word in f"{row.form} {row.replacement}".split() if carries_an_invariant(word)}
         # "In all" for "altogether" and "a sum of money" say no other number; "divided" is for sharing alone.
         assert guarded <= {"all", "altogether", "sum", "divided"}, row
+
+
+_PIECES = st.sampled_from(
+    [*table().by_form, "amount", "of", "money", "other", " ", " ", " ", "-", "'", "\u2019", "_", "2", ".", "\u00e9"]
+)
+
+
+@given(st.lists(st.tuples(_PIECES, st.booleans()), max_size=12))
+def test_the_words_looked_up_are_those_that_an_alternation_of_all_forms_finds(pieces: list[tuple[str, bool]]) -> None:
+    forms = "|".join(sorted(table().by_form, key=len, reverse=True))
+    every_form = re.compile(rf"(?<![\w'\u2019-])(?:{forms})(?![\w'\u2019-])", re.IGNORECASE)
+    text = "".join(piece.upper() if upper else piece for piece, upper in pieces)
+    looked_up = [match for match in table().pattern.finditer(text) if match.group().lower() in table().by_form]
+    assert [match.span() for match in looked_up] == [match.span() for match in every_form.finditer(text)]
+
+
+def test_letters_that_only_case_folding_takes_for_those_of_a_form_are_none() -> None:
+    assert candidates(ALL, "He bought 3 \u017ftores.") != []
+    assert candidates(ALL, "The \u017ftore is big.") == []

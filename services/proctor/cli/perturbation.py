@@ -32,8 +32,9 @@ def perturbation() -> None:
 @click.option(
     "--encoder",
     envvar="PROCTOR_ENCODER",
-    help="Folder of a sentence-transformers model with safetensors weights, or its hub id with a pinned commit, "
-    "owner/name@<40 hex digits>; by default the packaged all-MiniLM-L6-v2. [env: PROCTOR_ENCODER]",
+    help="Folder of a sentence-transformers model with safetensors weights, its hub id with a pinned commit, "
+    "owner/name@<40 hex digits>, or grpc://host:8001/model-name for one on Triton; by default the packaged "
+    "all-MiniLM-L6-v2. [env: PROCTOR_ENCODER]",
 )
 @click.option(
     "--max-streams",
@@ -101,7 +102,7 @@ def serve(
         from proctor.perturbation.serving.server import Address, Tls, serve
     except ModuleNotFoundError as error:
         raise BadInputError(f"the gRPC service needs {error.name}: pip install 'proctor[grpc]'") from None
-    from proctor.perturbation.encoder import resolve_encoder
+    from proctor.perturbation.encoder import ResolvedEncoder, resolve_encoder
     from proctor.perturbation.library.store import VariantLibrary
     from proctor.perturbation.serving.limits import Limits
     from proctor.perturbation.serving.stream_engine import StreamEngine
@@ -127,7 +128,11 @@ def serve(
         say(f"the perturbation service listens on {bound}{' (TLS)' if tls else ''}", err=True)
 
     records = Records(settings.records_url)
-    engine = StreamEngine(lambda: resolve_encoder(encoder or None), VariantLibrary(records), settings.bundle)
+
+    def resolve() -> ResolvedEncoder:
+        return resolve_encoder(encoder or None, settings.encoder_precision)
+
+    engine = StreamEngine(resolve, VariantLibrary(records), settings.bundle)
     try:
         asyncio.run(serve(engine, address, limits=limits, grace_s=grace_s, tls=tls, ready=ready))
     finally:

@@ -6,16 +6,20 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from proctor.perturbation.encoder import Encoder, Vectors
+from proctor.perturbation.encoder import Encoder, Vectors, exact
 
 
 class RememberingEncoder:
-    """The vectors of another encoder, kept: 4 bytes a number, so 1.5 KiB a text at 384 dimensions."""
+    """The vectors of another encoder, kept: 4 bytes a number, so 1.5 KiB a text at 384 dimensions.
+
+    Of a rough encoder these are the exact vectors, so it goes by the exact one's name and fingerprint.
+    """
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
         self._vectors: dict[str, Vectors] = {}
-        self.name, self.digest, self.fingerprint = encoder.name, encoder.digest, encoder.fingerprint
+        remembered = exact(encoder)
+        self.name, self.digest, self.fingerprint = remembered.name, remembered.digest, remembered.fingerprint
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """One unit vector a text, in their order."""

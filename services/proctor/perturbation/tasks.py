@@ -98,4 +98,5 @@ def _distances_of(audit_id: str, section: PerturbationSection, encoder: Encoder)
 
 @cache
 def _encoder() -> ResolvedEncoder:
-    return resolve_encoder(worker_settings().encoder)
+    settings = worker_settings()
+    return resolve_encoder(settings.encoder, settings.encoder_precision)

@@ -144,6 +144,8 @@ def _bundle(bundle: Path) -> Finding:
 
 
 def _encoder(configured: str | None) -> Finding:
+    if configured is not None and configured.startswith(("grpc:", "grpcs:")):
+        return Finding("encoder", State.OK, f"{configured} (PROCTOR_ENCODER), asked when it is used")
     if configured is not None:
         folder = Path(configured)
         if folder.is_dir() and (folder / "model.safetensors").is_file():

@@ -7,10 +7,13 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from proctor.domain.errors import BadInputError
+from proctor.runtime.artifacts_location import s3_location
+from proctor.runtime.timing import Timing
 
 #: The endpoint id under which the local stack's Triton server is known to suites.
 LOCAL_TRITON = "local-triton"
@@ -27,6 +30,14 @@ def default_bundle() -> Path:
     return checkout if (checkout / "models").is_dir() else Path(sys.prefix) / "share" / "proctor" / "bundle"
 
 
+class EncoderPrecision(StrEnum):
+    """What the sentence encoder computes in; what is admitted is the same."""
+
+    FP32 = "fp32"
+    BF16 = "bf16"
+    """Quicker on processors that have it; distances near an end of the window are measured in fp32 all the same."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """Settings of one process. Each field has an environment variable `PROCTOR_<FIELD>`."""
@@ -35,14 +46,22 @@ class Settings:
     broker_url: str = f"{_DEFAULT_REDIS}/0"
     ledger_url: str = f"{_DEFAULT_REDIS}/1"
     records_url: str = ""
-    artifacts_dir: Path = Path()
+    artifacts: str = ""
+    """Where prompts, completions and reports are kept: a folder, or `s3://bucket/prefix`."""
+    s3_endpoint_url: str | None = None
+    """Of S3-compatible storage other than Amazon's; AWS_ENDPOINT_URL_S3 and AWS_ENDPOINT_URL are read too."""
     registry_uri: str | None = None
     endpoints: Mapping[str, str] = field(default_factory=dict)
     """Endpoint ids that a suite may name, each with its URL."""
     encoder: str | None = None
-    """Folder or id of a sentence encoder; None is the packaged all-MiniLM-L6-v2."""
+    """Folder, pinned hub id or grpc:// address of a sentence encoder; None is the packaged all-MiniLM-L6-v2."""
+    encoder_precision: EncoderPrecision = EncoderPrecision.FP32
     bundle: Path = Path()
     """Folder of the reference models and their benchmark."""
+    benchmarks: Path = Path()
+    """Folder of benchmark files, for suites that name a benchmark and no file."""
+    timing: Timing = Timing()
+    """Time limits; each of them has a variable of its own."""
 
     @classmethod
     def for_home(cls, home: Path) -> Settings:
@@ -51,8 +70,9 @@ class Settings:
         return cls(
             home=home,
             records_url=f"sqlite:///{home / 'records.sqlite'}",
-            artifacts_dir=home / "artifacts",
+            artifacts=str(home / "artifacts"),
             bundle=default_bundle(),
+            benchmarks=home / "benchmarks",
         )
 
     @classmethod
@@ -60,20 +80,30 @@ class Settings:
         """Settings from `PROCTOR_*` variables, and the home's defaults for those that are not set.
 
         Raises:
-            BadInputError: when PROCTOR_ENDPOINTS is not a JSON object of strings.
+            BadInputError: when PROCTOR_ENDPOINTS is not a JSON object of strings, PROCTOR_ENCODER_PRECISION is
+                neither fp32 nor bf16, PROCTOR_ARTIFACTS or the S3 endpoint names no place, or a time limit is no
+                number of seconds.
         """
         settings = cls.for_home(Path(environ.get("PROCTOR_HOME") or ".proctor"))
         overrides: dict[str, Any] = {
             name: environ[f"PROCTOR_{name.upper()}"]
-            for name in ("broker_url", "ledger_url", "records_url", "registry_uri", "encoder")
+            for name in ("broker_url", "ledger_url", "records_url", "registry_uri", "encoder", "artifacts")
             if environ.get(f"PROCTOR_{name.upper()}")
         }
         overrides |= {
             name: Path(environ[f"PROCTOR_{name.upper()}"])
-            for name in ("artifacts_dir", "bundle")
+            for name in ("bundle", "benchmarks")
             if environ.get(f"PROCTOR_{name.upper()}")
         }
-        return replace(settings, endpoints=_endpoints(environ.get("PROCTOR_ENDPOINTS", "")), **overrides)
+        location = s3_location(overrides.get("artifacts", ""), _s3_endpoint(environ))
+        return replace(
+            settings,
+            s3_endpoint_url=location and location.endpoint_url,
+            endpoints=_endpoints(environ.get("PROCTOR_ENDPOINTS", "")),
+            encoder_precision=_precision(environ.get("PROCTOR_ENCODER_PRECISION", "")),
+            timing=Timing.from_environment(environ),
+            **overrides,
+        )
 
     def to_environment(self) -> dict[str, str]:
         """The variables that give a child process these settings."""
@@ -82,13 +112,30 @@ class Settings:
             "BROKER_URL": self.broker_url,
             "LEDGER_URL": self.ledger_url,
             "RECORDS_URL": self.records_url,
-            "ARTIFACTS_DIR": str(self.artifacts_dir),
+            "ARTIFACTS": self.artifacts,
+            "S3_ENDPOINT_URL": self.s3_endpoint_url or "",
             "REGISTRY_URI": self.registry_uri or "",
             "ENDPOINTS": json.dumps(dict(self.endpoints)),
             "ENCODER": self.encoder or "",
+            "ENCODER_PRECISION": self.encoder_precision.value,
             "BUNDLE": str(self.bundle),
+            "BENCHMARKS": str(self.benchmarks),
         }
-        return {f"PROCTOR_{name}": value for name, value in values.items()}
+        return {f"PROCTOR_{name}": value for name, value in values.items()} | self.timing.to_environment()
+
+
+def _s3_endpoint(environ: Mapping[str, str]) -> str | None:
+    names = ("PROCTOR_S3_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+    return next((environ[name] for name in names if environ.get(name)), None)
+
+
+def _precision(text: str) -> EncoderPrecision:
+    try:
+        return EncoderPrecision(text or EncoderPrecision.FP32)
+    except ValueError:
+        raise BadInputError(
+            f"PROCTOR_ENCODER_PRECISION is {text[:80]!r}, but must be fp32 or bf16; unset it for fp32"
+        ) from None
 
 
 def _endpoints(text: str) -> dict[str, str]:

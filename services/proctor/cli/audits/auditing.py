@@ -18,7 +18,7 @@ from proctor.domain.decision import DecisionEvent, DecisionOutcome
 from proctor.domain.errors import ExitCode, ProctorError
 from proctor.domain.messages import StartAudit
 from proctor.domain.suite import Suite
-from proctor.domain.trial import ANSWER_STAGE
+from proctor.domain.trial import ANSWER_STAGE, TRANSMIT_STAGE
 from proctor.router.audit import AuditData, AuditInputs, submit
 from proctor.router.ledger import Ledger
 from proctor.router.ledger import Progress as LedgerProgress
@@ -42,6 +42,7 @@ _STEPS = {
     AuditState.PROBING: "asking the endpoint",
     AuditState.REWORDING: "rewording items",
     AuditState.PARAPHRASING: "rewording items: asking the rewording model",
+    AuditState.TRANSMITTING: "asking the routers",
     AuditState.ANSWERING: "answering",
     AuditState.SCORING: "weighing the evidence",
     AuditState.REGISTERING: "writing to the registry",
@@ -139,7 +140,9 @@ def run_audits(
 def _what_is_there(record: AuditRecord, ledger: Ledger) -> str:
     stage = AuditInputs.model_validate(record.inputs).ledger_stage or ANSWER_STAGE
     done = ledger.progress(record.audit_id, stage)
-    return f"{done.done} of {done.planned} {'answers' if stage == ANSWER_STAGE else 'rewordings'} are there."
+    asked_for = {ANSWER_STAGE: "answers", TRANSMIT_STAGE: "messages of routers"}
+    what = asked_for.get(stage.partition("-")[0], "rewordings")
+    return f"{done.done} of {done.planned} {what} are there."
 
 
 def _watch(

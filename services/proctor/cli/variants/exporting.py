@@ -63,7 +63,7 @@ def import_variants(file: Path, settings: Settings, *, pin: str | None, remeasur
     read = read_export(file)
     if pin is not None and not digest_matches(pin, read.digest):
         raise BadInputError(f"{file} has the digest {read.digest}, not {pin}: it is not the file that was pinned")
-    encoder = resolve_encoder(settings.encoder)
+    encoder = resolve_encoder(settings.encoder, settings.encoder_precision)
     with records_of(settings) as records:
         done = admit_file(read, encoder=encoder, library=VariantLibrary(records), remeasure=remeasure)
     turned_away = f"; {counted(done.rejected)}" if done.rejected else ""

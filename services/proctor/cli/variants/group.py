@@ -50,8 +50,8 @@ def build(suite_file: Path, home: Path, output: str) -> None:
 
     Runs in this process; no stack is needed. A strategy that asks a model (paraphrase_llm, back_translation,
     forward_full, noisy_rewrite) asks it from here. What the library has is not made again, and an interrupted build
-    goes on where it stopped. Where fewer than min_yield of the items get a variant, the build ends with exit code 2 and says
-    what would mend that.
+    goes on where it stopped. Where fewer than min_yield of the items get a variant, the build ends with exit code 2
+    and says what would mend that.
 
     \b
     Examples:

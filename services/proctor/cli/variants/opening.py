@@ -103,7 +103,7 @@ def open_suite(path: Path, settings: Settings) -> SuiteVariants:
     suite = load_suite(path)
     data = gather(suite, path.parent, settings.bundle, settings.benchmarks)
     section, benchmark = suite.perturbation, suite.dataset.benchmark_name
-    encoder = resolve_encoder(settings.encoder)
+    encoder = resolve_encoder(settings.encoder, settings.encoder_precision)
     calibration = None
     if data.calibration is not None:
         calibration = parse_gate_calibration(data.calibration, str(section.calibration_path))

@@ -26,7 +26,7 @@ from proctor.perturbation.admission.gate import GATE_VERSION, TOO_FAR
 from proctor.perturbation.admission.measure import ItemPair, measure
 from proctor.perturbation.admission.window import FloatArray, Goals, learn_window, roc
 from proctor.perturbation.candidate import Candidate, seeded_rank
-from proctor.perturbation.encoder import Encoder, Vectors
+from proctor.perturbation.encoder import Encoder, Vectors, exact
 from proctor.perturbation.remembering import RememberingEncoder
 from proctor.text.normalise import normalise
 
@@ -90,7 +90,8 @@ def calibrate(
         EncoderError: when distances cannot be measured.
     """
     goals = goals or Goals()
-    learning, held_out = _halves(_scored(pairs, settings, RememberingEncoder(encoder)), settings.seed)
+    encoder = RememberingEncoder(encoder)
+    learning, held_out = _halves(_scored(pairs, settings, encoder), settings.seed)
     window = learn_window(
         [one.distance for one in learning if one.equivalent and one.reason is None],
         [one.distance for one in learning if not one.equivalent and one.reason is None],
@@ -141,11 +142,13 @@ def with_window(
     name = settings.calibration_path or "calibration_path"
     if calibration is None:
         raise BadInputError("perturbation_config.gate is 'calibrated' and its calibration did not come with it")
-    if calibration.encoder_fingerprint != encoder.fingerprint:
+    # A rough encoder decides as its exact one does, so what was learned for that is right for it.
+    decides = exact(encoder)
+    if calibration.encoder_fingerprint != decides.fingerprint:
         raise BadInputError(
             f"{name} was learned for the encoder {calibration.encoder} "
-            f"({_short(calibration.encoder_fingerprint)}), and distances are measured with {encoder.name} "
-            f"({_short(encoder.fingerprint)}): a window belongs to its encoder. Run `proctor variants calibrate` "
+            f"({_short(calibration.encoder_fingerprint)}), and distances are measured with {decides.name} "
+            f"({_short(decides.fingerprint)}): a window belongs to its encoder. Run `proctor variants calibrate` "
             "with this one, or set PROCTOR_ENCODER to the other"
         )
     if calibration.benchmark != benchmark:

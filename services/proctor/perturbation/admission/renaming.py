@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 #: What takes the place of dollars in a made-up story.
@@ -18,10 +17,15 @@ def renamed(text: str, names: Mapping[str, str]) -> str:
 
     A value that is in the text already would make the renaming impossible to undo: whoever renames sees to it.
     """
-    if not names:
-        return text
-    longest_first = sorted(names, key=len, reverse=True)
-    return re.sub("|".join(map(_bounded, longest_first)), lambda match: names[match.group()], text)
+    # No pattern: names differ from item to item, and to compile one would take longer than all the rest of the gate.
+    mentions = sorted((start, -len(name), name) for name in names for start in _mentions(text, name))
+    parts, at = [], 0
+    for start, negative_length, name in mentions:
+        # Where names overlap, the one that begins first stands, and of two that begin together the longer.
+        if start >= at:
+            parts += [text[at:start], names[name]]
+            at = start - negative_length
+    return "".join([*parts, text[at:]])
 
 
 def undone(question: str, provenance: Mapping[str, Any]) -> str:
@@ -38,7 +42,16 @@ def undone(question: str, provenance: Mapping[str, Any]) -> str:
     return renamed(question, pairs)
 
 
-def _bounded(name: str) -> str:
-    before = r"(?<!\w)" if name[0].isalnum() else ""
-    after = r"(?!\w)" if name[-1].isalnum() else ""
-    return before + re.escape(name) + after
+def _mentions(text: str, name: str) -> Iterator[int]:
+    """Where a name stands as a word of its own; beside what is no letter or digit it may stand anywhere."""
+    before, after = name[0].isalnum(), name[-1].isalnum()
+    start = text.find(name)
+    while start >= 0:
+        end = start + len(name)
+        if not (before and start > 0 and _in_word(text[start - 1])) and not (after and _in_word(text[end : end + 1])):
+            yield start
+        start = text.find(name, start + 1)
+
+
+def _in_word(character: str) -> bool:
+    return character.isalnum() or character == "_"

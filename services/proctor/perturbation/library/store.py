@@ -9,13 +9,14 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, Final, Literal, Protocol
 
 from pydantic import ValidationError
 
 from proctor import __version__
 from proctor.domain.base import Frozen
-from proctor.domain.canonical import json_digest
+from proctor.domain.canonical import bytes_digest, canonical_json
 from proctor.domain.errors import StoreError
 from proctor.domain.item import Item, Rejection, Variant
 from proctor.domain.suite import PerturbationSection
@@ -23,6 +24,8 @@ from proctor.perturbation.admission.gate import GATE_VERSION
 from proctor.perturbation.strategies.compose import Chain
 
 _SCHEMA: Final = "variants/1"
+#: Canonical JSON of an item's dimension and metadata where it has neither.
+_NO_FILLING: Final = b'["",{}]'
 
 
 class Outcome(Frozen):
@@ -92,27 +95,45 @@ def recipe_key(
     item: Item, strategy: str, data: Sequence[str], settings: PerturbationSection, encoder_fingerprint: str
 ) -> str:
     """The key from what is known of a chain where it cannot be made: its name and its data digests for the item."""
-    return json_digest(
-        {
-            "schema": _SCHEMA,
-            "item": item.content_hash,
-            "strategy": strategy,
-            "data": list(data),
-            # The content hash leaves out what wordings are filled from.
-            "filled_from": [item.dimension, item.metadata],
-            "seed": settings.seed,
-            "gate": [
-                GATE_VERSION,
-                settings.min_semantic_distance,
-                settings.max_semantic_distance,
-                settings.max_token_overlap,
-                settings.max_containment,
-                settings.min_edit_distance,
-            ],
-            "encoder": encoder_fingerprint,
-            "variants": settings.num_variants_per_item,
-        }
+    gate = (
+        GATE_VERSION,
+        settings.min_semantic_distance,
+        settings.max_semantic_distance,
+        settings.max_token_overlap,
+        settings.max_containment,
+        settings.min_edit_distance,
     )
+    recipe = _recipe(strategy, settings.seed, gate, encoder_fingerprint, settings.num_variants_per_item)
+    # The content hash leaves out what wordings are filled from, which most items do not have.
+    plain = not item.dimension and not item.metadata
+    filled_from = _NO_FILLING if plain else canonical_json([item.dimension, item.metadata])
+    return bytes_digest(recipe % (_written(tuple(data)), filled_from, item.content_hash.encode()))
+
+
+@lru_cache(maxsize=64)
+def _written(data: tuple[str, ...]) -> bytes:
+    """Data digests as canonical JSON: a rule's are the same for every item."""
+    return canonical_json(list(data))
+
+
+@lru_cache(maxsize=64)
+def _recipe(strategy: str, seed: int, gate: tuple[str | float, ...], encoder: str, variants: int) -> bytes:
+    """The canonical JSON behind a key, with gaps for the three members that are the item's.
+
+    Written once for a recipe: a key is made for every item that is asked for, whether or not the library knows it.
+    """
+    fixed = {
+        "schema": _SCHEMA,
+        "strategy": strategy,
+        "seed": seed,
+        "gate": list(gate),
+        "encoder": encoder,
+        "variants": variants,
+    }
+    members = {name: canonical_json(value).replace(b"%", b"%%") for name, value in fixed.items()}
+    members |= {"data": b"%b", "filled_from": b"%b", "item": b'"%b"'}
+    # Canonical JSON has members in the order of their names.
+    return b"{" + b",".join(b'"' + name.encode() + b'":' + members[name] for name in sorted(members)) + b"}"
 
 
 @contextmanager
