@@ -10,7 +10,6 @@ import asyncio
 import time
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 import grpc
 from tritonclient.grpc import service_pb2, service_pb2_grpc
@@ -18,19 +17,18 @@ from tritonclient.grpc import service_pb2, service_pb2_grpc
 from proctor.domain.errors import BadInputError, EndpointError
 from proctor.domain.messages import EndpointSpec
 from proctor.domain.trial import Completion, Decoding, Trial
-from proctor.inference.address import LOOPBACK
 from proctor.inference.backend import Probe, TrialFailure, answered, check_version, failed, printable, prompt_bytes
 from proctor.inference.triton_facts import ModelFacts, read_facts
 from proctor.inference.triton_stream import Calls, Exchange, Stream
 from proctor.inference.triton_tensors import finished
 from proctor.inference.triton_wire import RequestTemplate
 from proctor.inference.window import Window, map_bounded
+from proctor.runtime.triton_channel import TritonAddress, triton_address
 
 #: How long questions about the server itself may take; it answers them without running a model.
 _METADATA_TIMEOUT_S = 10.0
 #: Above the largest answer, with room for its envelope; the channel's default of 4 MiB is not.
 _MAX_RECEIVE_BYTES = 32 << 20
-_DEFAULT_PORT = 8001
 _RETRYABLE = frozenset(
     {
         grpc.StatusCode.UNAVAILABLE,
@@ -51,7 +49,7 @@ class TritonBackend:
     def __init__(self, spec: EndpointSpec, *, window: Window | None = None) -> None:
         """Raises BadInputError unless the URL is grpc://host:port or grpcs://host:port."""
         self._spec = spec
-        self._target, self._secure, self._loopback = _target(spec.url)
+        self._address = _address(spec.url)
         self._window = window or Window()
         self._channel: Any = None
         self._stub: Any = None
@@ -137,19 +135,12 @@ class TritonBackend:
 
     def _connected(self) -> Any:
         if self._stub is None:
-            options = [
-                ("grpc.max_send_message_length", -1),
-                ("grpc.max_receive_message_length", _MAX_RECEIVE_BYTES),
-                # gRPC's default backs off for up to two minutes, long after a restarted server is back.
-                ("grpc.initial_reconnect_backoff_ms", 200),
-                ("grpc.max_reconnect_backoff_ms", 2000),
-                ("grpc.enable_http_proxy", 0 if self._loopback else 1),
-            ]
-            if self._secure:
+            options = self._address.channel_options(max_receive_bytes=_MAX_RECEIVE_BYTES)
+            if self._address.secure:
                 credentials = grpc.ssl_channel_credentials()
-                self._channel = grpc.aio.secure_channel(self._target, credentials, options=options)
+                self._channel = grpc.aio.secure_channel(self._address.target, credentials, options=options)
             else:
-                self._channel = grpc.aio.insecure_channel(self._target, options=options)
+                self._channel = grpc.aio.insecure_channel(self._address.target, options=options)
             self._stub = service_pb2_grpc.GRPCInferenceServiceStub(self._channel)
         return self._stub
 
@@ -194,16 +185,13 @@ def _is_refused(error: Any) -> bool:
     return "onnection refused" in (error.details() or "")
 
 
-def _target(url: str) -> tuple[str, bool, bool]:
-    """gRPC's target of an endpoint URL, whether it is encrypted, and whether it is this machine."""
+def _address(url: str) -> TritonAddress:
     try:
-        parts = urlsplit(url)
-        port = parts.port or _DEFAULT_PORT
+        address = triton_address(url)
     except ValueError:
-        parts, port = urlsplit(""), 0
-    if parts.scheme not in ("grpc", "grpcs") or not parts.hostname or parts.path not in ("", "/"):
+        address = None
+    if address is None or address.path not in ("", "/"):
         raise BadInputError(
             f"the Triton endpoint {url[:200]!r} is not a URL like grpc://host:8001 or grpcs://host:8001"
         )
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return f"{host}:{port}", parts.scheme == "grpcs", parts.hostname in LOOPBACK
+    return address
