@@ -263,6 +263,13 @@ def test_what_the_audit_cannot_say_follows_its_conditions() -> None:
     assert {"weights_not_proven", "too_few_items", "answers_drawn_at_random"} | always <= doubtful
 
 
+def test_an_endpoint_that_takes_no_decoding_settings_is_among_what_the_audit_cannot_say() -> None:
+    case = approved()
+    assert "decoding_not_sent" not in {limit.code for limit in case.report().limits}
+    case.manifest = case.manifest.model_copy(update={"backend": "infer"})
+    assert "decoding_not_sent" in {limit.code for limit in case.report().limits}
+
+
 @pytest.mark.parametrize(
     ("make", "outcome", "word"),
     [

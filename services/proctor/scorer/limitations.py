@@ -100,6 +100,12 @@ def limitations(
             "weights_not_proven",
             "The endpoint did not prove which weights it serves. That it is the pinned version is the operator's word.",
         )
+    if manifest.backend == "infer":
+        add(
+            "decoding_not_sent",
+            "The endpoint's contract has no place for decoding settings, so it answered under its own; decoding_config "
+            "says what was asked for, not what was done.",
+        )
     if found is None or found.verdict in (Verdict.INVALID, Verdict.NOT_AUDITED):
         add("no_perturbation_evidence", "The canonical wording and the rewordings could not be compared.")
     elif found.minimum_detectable_points > suite.scoring.max_allowed_contaminated_items_pct:
