@@ -33,7 +33,7 @@ PLAIN = st.recursive(
     max_leaves=8,
 )
 #: Fields that name files or models of a suite's own, for which a stream has other means.
-NOT_IN_A_STREAM = {"rewordings_path", "paraphrase_model", "calibration_path"}
+NOT_IN_A_STREAM = {"rewordings_path", "paraphrase_model", "paraphraser", "calibration_path"}
 
 
 def _generator() -> ModuleType:
