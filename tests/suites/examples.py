@@ -113,6 +113,21 @@ CHANGES = [
     _change("prompt_config.few_shot.question", [{**_FEW_SHOT, "question": "?"}], prompt_config__few_shot=[_FEW_SHOT]),
     _change("prompt_config.few_shot.choices", [{**_FEW_SHOT, "choices": []}], prompt_config__few_shot=[_FEW_SHOT]),
     _change("prompt_config.few_shot.answer", [{**_FEW_SHOT, "answer": "3"}], prompt_config__few_shot=[_FEW_SHOT]),
+    _change("protocol_config.protocol", "router_worker"),
+    _change("protocol_config.max_routers", 3),
+    _change("protocol_config.sampling", "independent"),
+    _change("protocol_config.matched_clean", False),
+    _change("protocol_config.router.model", "org/router"),
+    _change("protocol_config.router.endpoint", "http://host/v1", subject=True),
+    _change("protocol_config.router.backend", "openai", subject=True),
+    _change("protocol_config.router.served_name", "other", subject=True),
+    _change("protocol_config.router.version", "sha256:a1b2c3d4e5f6"),
+    _change("protocol_config.router.chat_template", "user"),
+    _change("protocol_config.router.decoding.temperature", 0.1),
+    _change("protocol_config.router.decoding.top_p", 0.9),
+    _change("protocol_config.router.decoding.max_tokens", 8),
+    _change("protocol_config.router.decoding.seed", 7),
+    _change("protocol_config.router.decoding.stop", ["\n"]),
     _change("decoding_config.temperature", 0.7),
     _change("decoding_config.top_p", 0.9),
     _change("decoding_config.max_tokens", 8),
@@ -120,8 +135,8 @@ CHANGES = [
     _change("decoding_config.stop", ["\n"]),
     _change("metric_config.extractor", "numeric"),
 ]
-#: `metric_config.name` has one value only, so that there is no other to change it to.
-UNCHANGEABLE = {"metric_config.name"}
+#: These have one value only, so that there is no other to change it to.
+UNCHANGEABLE = {"metric_config.name", "protocol_config.templates"}
 
 
 def leaf_fields() -> set[str]:

@@ -19,7 +19,7 @@ from proctor.perturbation.strategies.model.instructions import (
     known_versions,
     load_instructions,
     prompt_of,
-    tag_for,
+    tag_of,
 )
 from proctor.perturbation.strategies.model.registry import ASKING_STRATEGIES
 
@@ -91,11 +91,11 @@ def test_braces_in_a_question_stay_what_they_are(question: str) -> None:
     ],
 )
 def test_tags_that_a_question_holds_itself_are_not_put_around_it(question: str, tag: str) -> None:
-    assert tag_for(question) == tag
+    assert tag_of(question) == tag
 
 
 @given(st.text(alphabet="<>/question-12 QU", max_size=60))
 def test_no_text_can_close_its_tag(question: str) -> None:
-    tag = tag_for(question)
+    tag = tag_of(question)
     assert f"</{tag}>" not in question.casefold()
     assert f"<{tag}>" not in question.casefold()

@@ -60,6 +60,8 @@ def protocol_card(suite: Suite, contents: ContentDigests, *, evaluator_version: 
     # Where the rewording model runs takes no part in what it says; which model, and how it is asked, does.
     paraphraser = perturbation["paraphraser"]
     paraphraser_run = {key: paraphraser.pop(key) for key in ("endpoint", "backend", "served_name")}
+    protocol = plain["protocol_config"]
+    router_run = {key: protocol["router"].pop(key) for key in ("endpoint", "backend", "served_name")}
     limits = {
         key: governance.pop(key) for key in ("review_required_above_cs", "block_deployment_above_contaminated_pct")
     }
@@ -80,6 +82,7 @@ def protocol_card(suite: Suite, contents: ContentDigests, *, evaluator_version: 
                 "rewordings_path": rewordings_path,
                 "calibration_path": calibration_path,
                 "paraphraser": paraphraser_run,
+                "router": router_run,
                 "governance": governance,
             },
         },
@@ -89,6 +92,7 @@ def protocol_card(suite: Suite, contents: ContentDigests, *, evaluator_version: 
                 "rewordings_digest": contents.rewordings,
                 "calibration_digest": contents.calibration,
             },
+            "protocol": protocol,
             "scoring": scoring,
             "limits": limits,
         },

@@ -9,6 +9,8 @@ from pydantic import Field
 
 from proctor.domain.base import Frozen
 from proctor.domain.decision import DecisionOutcome
+from proctor.domain.estimate import Estimate as Estimate
+from proctor.domain.noise import NoiseSummary, RouterSetting
 
 
 class Verdict(StrEnum):
@@ -19,17 +21,6 @@ class Verdict(StrEnum):
     INCONCLUSIVE = "inconclusive"
     INVALID = "invalid"
     NOT_AUDITED = "not_audited"
-
-
-class Estimate(Frozen):
-    """A point estimate with its confidence interval. `value` is None where it is undefined (0/0), and the
-    bounds are None where the interval is unbounded on that side."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-    level: float
-    method: str
 
 
 class ArmAccuracy(Frozen):
@@ -164,11 +155,71 @@ class ProtocolEvidence(Frozen):
     arms: tuple[ArmAccuracy, ...]
 
 
+class RouterComparison(Frozen):
+    """One count of noisy routers against a clean arm, over the same items. Accuracies and the gain are fractions."""
+
+    router_count: int
+    clean_arm: str
+    n: int
+    clean_accuracy: float
+    noisy_accuracy: float
+    gain: Estimate
+    """Noisy minus clean accuracy. Its bounds hold for all router counts of the comparison together."""
+    improve: int
+    degrade: int
+    p_value: float
+    """One-sided exact McNemar, noisy better."""
+    holm_p: float
+    """Corrected over the router counts of the comparison."""
+
+
+class RouterLeaks(Frozen):
+    """What the routers of one arm give away, and what a reader without any model makes of their messages."""
+
+    arm: str
+    n_items: int
+    n_messages: int
+    n_stating: int
+    """Messages that state an option as the answer, right or wrong."""
+    n_right: int
+    """Those of them that state the right one."""
+    items_given_away: int
+    """Items of which at least one message states the right answer."""
+    read_off: Estimate
+    """Accuracy of the option that most messages state; an item without one counts as not right."""
+
+
+class NoiseEvidence(Frozen):
+    """One clean router against r noisy ones (arXiv 2603.21636): suspicious when the noisy ones are better."""
+
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    null_hypothesis: str
+    n_items: int
+    """Items that every arm answered: the same for every comparison."""
+    n_left_out: int
+    """Items of which a message or an answer is missing."""
+    arms: tuple[ArmAccuracy, ...]
+    settings: tuple[RouterSetting, ...]
+    """The table of the paper's form, which `proctor noise` reads."""
+    summary: NoiseSummary | None
+    """What the table says; None where there is no item to compare."""
+    own_baseline: tuple[RouterComparison, ...]
+    """Against one clean router, the paper's baseline; invalid settings are left out here and below."""
+    matched: tuple[RouterComparison, ...]
+    """Against as many clean routers; empty where the suite asks none."""
+    without_leaks: tuple[RouterComparison, ...]
+    """Against one clean router, over the items of which no noisy message gives the answer away."""
+    leaks: tuple[RouterLeaks, ...]
+
+
 class Evidence(Frozen):
     """All channels of an audit. A channel that did not run is `not_audited`, never clean."""
 
     perturbation: PerturbationEvidence | None
     protocol: ProtocolEvidence
+    noise: NoiseEvidence | None = Field(default=None, exclude_if=lambda noise: noise is None)
+    """Clean against noisy routers, where the suite asks them; not written otherwise."""
     not_audited: dict[str, str]
     """Channel to the reason why it did not run."""
 

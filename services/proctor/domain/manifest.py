@@ -10,6 +10,7 @@ from proctor.domain.card import ProtocolCard
 from proctor.domain.fidelity import Fidelity
 from proctor.domain.item import Item, Rejection, Variant
 from proctor.domain.suite import Suite
+from proctor.domain.suite_types import Backend
 from proctor.domain.trial import Completion, Decoding, Trial
 
 
@@ -66,14 +67,16 @@ class PromptSet(Frozen):
 
 
 class RewriteSet(Frozen):
-    """What the rewording model was asked and said, over all rounds so far."""
+    """What a model was asked and said before the answers: the rewording model, over all rounds so far, or the
+    routers."""
 
     answered: tuple[AnsweredShard, ...] = ()
     dead: tuple[DeadShard, ...] = ()
 
 
 class ParaphraserFacts(Frozen):
-    """The model that reworded, as far as it can be told; nothing that depends on time or redelivery."""
+    """The model that reworded, or the routers', as far as it can be told; nothing that depends on time or
+    redelivery."""
 
     model: str
     digests: tuple[str, ...]
@@ -94,9 +97,15 @@ class AuditManifest(Frozen):
     model_digest_verified: bool
     """Whether the endpoint itself reported the digest of the weights that it serves."""
     server: str
+    backend: Backend | None = None
+    """How the endpoint was spoken to."""
     items: str
     variants: str
     answered: tuple[AnsweredShard, ...]
     dead: tuple[DeadShard, ...]
     paraphraser: ParaphraserFacts | None = None
     """The model that reworded; None where the suite's strategy asks none."""
+    transmitted: str | None = None
+    """Digest of the RewriteSet of what the routers were asked and said; None where the suite has no routers."""
+    router: ParaphraserFacts | None = None
+    """The routers' model; None where the suite has no routers."""

@@ -110,6 +110,8 @@ class RunShard(Message):
     endpoint: EndpointSpec
     decoding: Decoding
     deadline_s: float
+    last_attempt: bool = False
+    """Whether the shard is not asked again, so that a few trials without an answer are better than none with one."""
 
 
 class ShardAnswered(Message):

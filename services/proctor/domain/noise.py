@@ -8,7 +8,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from proctor.domain.base import Frozen
-from proctor.domain.evidence import Estimate
+from proctor.domain.estimate import Estimate
 
 
 class RouterSetting(Frozen):

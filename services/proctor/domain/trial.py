@@ -14,9 +14,10 @@ from proctor.domain.labels import LabelScheme
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
-#: The stage of an audit in which the model under audit answers, and the one in which items are reworded by a model.
-ANSWER_STAGE = "answer"
+#: The stages of an audit: items are reworded by a model, routers pass them on, the model under audit answers.
 PARAPHRASE_STAGE = "paraphrase"
+TRANSMIT_STAGE = "transmit"
+ANSWER_STAGE = "answer"
 
 FinishReason = Literal["stop", "length", "error", "unknown"]
 
@@ -26,6 +27,29 @@ class Arm(StrEnum):
 
     CANONICAL = "canonical"
     PERTURBED = "perturbed"
+    CLEAN_ROUTER_1 = "clean_router_1"
+    CLEAN_ROUTER_2 = "clean_router_2"
+    CLEAN_ROUTER_3 = "clean_router_3"
+    CLEAN_ROUTER_4 = "clean_router_4"
+    CLEAN_ROUTER_5 = "clean_router_5"
+    CLEAN_ROUTER_6 = "clean_router_6"
+    CLEAN_ROUTER_7 = "clean_router_7"
+    CLEAN_ROUTER_8 = "clean_router_8"
+    CLEAN_ROUTER_9 = "clean_router_9"
+    NOISY_ROUTER_1 = "noisy_router_1"
+    NOISY_ROUTER_2 = "noisy_router_2"
+    NOISY_ROUTER_3 = "noisy_router_3"
+    NOISY_ROUTER_4 = "noisy_router_4"
+    NOISY_ROUTER_5 = "noisy_router_5"
+    NOISY_ROUTER_6 = "noisy_router_6"
+    NOISY_ROUTER_7 = "noisy_router_7"
+    NOISY_ROUTER_8 = "noisy_router_8"
+    NOISY_ROUTER_9 = "noisy_router_9"
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether the model is asked the question itself, in some wording, and not through routers."""
+        return self in (Arm.CANONICAL, Arm.PERTURBED)
 
 
 class Trial(Frozen):

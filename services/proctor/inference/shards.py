@@ -15,8 +15,8 @@ from proctor.runtime.settings import Settings
 
 #: Waits before the prompts that failed in passing are asked again: a server that restarts needs a few seconds.
 _AGAIN_AFTER_S = (1.0, 4.0)
-#: More unanswered prompts than this, and the shard counts as failed: it is asked again as a whole, or given up with the
-#: cause, instead of being recorded with holes that no later attempt would fill. It is the protocol channel's limit.
+#: More unanswered prompts than this in the last attempt, and the shard counts as failed: it is given up with the cause.
+#: It is the protocol channel's limit.
 _MAX_UNANSWERED_SHARE = 0.05
 #: A worker meets few endpoints; past this many the least recently used connection is given back.
 _MAX_OPEN = 8
@@ -38,12 +38,20 @@ class Backends:
         return await (await self._backend(spec)).probe()
 
     async def answer(
-        self, spec: EndpointSpec, trials: Sequence[Trial], decoding: Decoding, *, deadline_s: float
+        self,
+        spec: EndpointSpec,
+        trials: Sequence[Trial],
+        decoding: Decoding,
+        *,
+        deadline_s: float,
+        last_attempt: bool = True,
     ) -> list[Completion]:
         """One completion a trial, in order. Trials that failed in passing are asked again while there is time.
 
+        A shard is recorded once, and no later attempt fills its holes: while there is one to come, it has none.
+
         Raises:
-            ShardUnanswered: more than a twentieth of the trials got no answer.
+            ShardUnanswered: a trial failed in passing; in the last attempt, more than a twentieth of them did.
             EndpointError: the endpoint serves another model than the pinned one.
         """
         deadline = time.monotonic() + deadline_s
@@ -61,7 +69,7 @@ class Backends:
             for place, completion in zip(failed, repeated, strict=True):
                 completions[place] = completion
         failed = [place for place, completion in enumerate(completions) if _failed_in_passing(completion)]
-        if len(failed) > _MAX_UNANSWERED_SHARE * len(completions):
+        if len(failed) > (_MAX_UNANSWERED_SHARE * len(completions) if last_attempt else 0):
             raise ShardUnanswered(
                 f"{len(failed)} of {len(completions)} prompts got no answer: {completions[failed[0]].error}"
             )

@@ -22,7 +22,7 @@ from proctor.inference.event_loop import EventLoopThread
 from proctor.inference.shards import Backends, ShardUnanswered
 from proctor.runtime import metrics
 from proctor.runtime.artifacts import get_model, put_model
-from proctor.runtime.tasks import handles, send, worker_artifacts, worker_settings
+from proctor.runtime.tasks import handles, redelivered, send, worker_artifacts, worker_settings
 
 logger = logging.getLogger(__name__)
 # One line a request would bury the worker's log.
@@ -64,7 +64,16 @@ def probe(message: ProbeEndpoint) -> None:
 
 @handles(RunShard)
 def run_shard(message: RunShard) -> None:
-    """Ask a model a shard of prompts, store what it said, and tell the router."""
+    """Ask a model a shard of prompts, store what it said, and tell the router.
+
+    A message that was delivered before is let go: what its shard did to its first worker it may do to the next, and
+    the broker has no end to that. The ledger has: it hands the shard out again when its lease is over, and counts.
+    """
+    if redelivered():
+        logger.warning(
+            "shard %s, attempt %d, was delivered before: left to its lease", message.shard_id, message.attempt
+        )
+        return
     with metrics.shard_attempt(message.endpoint.backend) as attempt:
         answer = _attempt(message)
         attempt.outcome = metrics.ShardOutcome.of(answer)
@@ -98,7 +107,13 @@ def _attempt(message: RunShard) -> ShardAnswered:
 
 def _answered(message: RunShard) -> str:
     shard = get_model(worker_artifacts(), message.shard, Shard)
-    answers = _worker().backends.answer(message.endpoint, shard.trials, message.decoding, deadline_s=message.deadline_s)
+    answers = _worker().backends.answer(
+        message.endpoint,
+        shard.trials,
+        message.decoding,
+        deadline_s=message.deadline_s,
+        last_attempt=message.last_attempt,
+    )
     return put_model(worker_artifacts(), CompletionSet(completions=tuple(_worker().loop.run(answers))))
 
 

@@ -13,11 +13,12 @@ from proctor.domain.errors import BadInputError
 from proctor.domain.manifest import ItemSet
 from proctor.domain.messages import EndpointSpec
 from proctor.domain.suite import Suite
-from proctor.domain.trial import ANSWER_STAGE, PARAPHRASE_STAGE, Decoding
+from proctor.domain.trial import ANSWER_STAGE, PARAPHRASE_STAGE, TRANSMIT_STAGE, Decoding
 from proctor.formats.gate_calibration import parse_gate_calibration
 from proctor.formats.items import load_items, select_items
 from proctor.formats.suites import calibration_path, content_digests
-from proctor.router.endpoints import resolve_endpoint, resolve_paraphraser
+from proctor.router.endpoints import resolve_endpoint, resolve_paraphraser, resolve_router
+from proctor.router.transmission import check_options
 from proctor.runtime.artifacts import ArtifactStore, put_model
 from proctor.runtime.records import AuditRecord, AuditState, Records
 from proctor.runtime.settings import Settings
@@ -40,8 +41,9 @@ class RewritingRound(Frozen):
 class AuditInputs(Frozen):
     """Everything by reference that an audit is made of, and what is known of it once it runs.
 
-    The second part says where the audit goes on when it is started again: with its variants it answers, in a round it
-    asks the model that rewords, and otherwise it rewords.
+    The second part says where the audit goes on when it is started again: with its variants it asks the routers, if
+    there are any whose messages are not there, else it answers; in a round it asks the model that rewords, and
+    otherwise it rewords.
     """
 
     items: str
@@ -51,6 +53,8 @@ class AuditInputs(Frozen):
     endpoint: EndpointSpec
     paraphraser: EndpointSpec | None = None
     """The endpoint of the model that rewords; None where no strategy asks one."""
+    router: EndpointSpec | None = None
+    """The endpoint of the routers; None where the suite asks none."""
     calibration: str | None = None
 
     model_digest: str | None = None
@@ -64,14 +68,28 @@ class AuditInputs(Frozen):
     """Digest of the RewriteSet of the rounds that have ended."""
     variants: str | None = None
     """Digest of the VariantSet. It stays what it is from then on, whatever becomes of the variant library."""
+    transmissions: int = 1
+    """Times that the routers were begun to be asked; one in which none of them answered is asked again as another."""
+    transmitted: str | None = None
+    """Digest of the RewriteSet of what the routers wrote."""
     manifest: str | None = None
     """Digest of the AuditManifest that is to be scored."""
+
+    @property
+    def awaits_routers(self) -> bool:
+        """Whether routers are asked before the model under audit answers, and have not written yet."""
+        return self.router is not None and self.transmitted is None
+
+    @property
+    def transmission_stage(self) -> str:
+        """The ledger's name of the stage in which the routers are asked."""
+        return f"{TRANSMIT_STAGE}-{self.transmissions}"
 
     @property
     def ledger_stage(self) -> str | None:
         """The ledger's stage that this audit is in, or would go on with; None while it has none."""
         if self.variants is not None:
-            return ANSWER_STAGE
+            return self.transmission_stage if self.awaits_routers else ANSWER_STAGE
         return self.rewriting.stage if self.rewriting is not None else None
 
 
@@ -138,16 +156,19 @@ def gather(suite: Suite, base: Path, bundle: Path, benchmarks: Path | None = Non
         benchmarks: the operator's folder of benchmarks, for suites that name no file.
 
     Raises:
-        BadInputError: when one cannot be read or used.
+        BadInputError: when one cannot be read or used, or the suite's protocol cannot ask its items.
     """
     loaded = load_items(suite.dataset, base, bundle, benchmarks)
     rewordings = _named_file("rewordings_path", suite.perturbation.rewordings_path, base)
     calibration = _named_file("calibration_path", calibration_path(suite), base)
     if calibration is not None:
         parse_gate_calibration(calibration, str(base / str(calibration_path(suite))))
+    items = select_items(loaded.items, suite.dataset)
+    if suite.protocol.asks_routers:
+        check_options(items)
     return AuditData(
         suite=suite,
-        items=ItemSet(items=select_items(loaded.items, suite.dataset)),
+        items=ItemSet(items=items),
         rewordings=rewordings,
         calibration=calibration,
         contents=content_digests(suite, base, bundle, benchmarks),
@@ -184,7 +205,11 @@ def submit(data: AuditData, settings: Settings, records: Records, artifacts: Art
             none; nothing is on record then.
     """
     suite = data.suite
-    endpoint, paraphraser = resolve_endpoint(suite, settings), resolve_paraphraser(suite, settings)
+    endpoints = {
+        "endpoint": resolve_endpoint(suite, settings),
+        "paraphraser": resolve_paraphraser(suite, settings),
+        "router": resolve_router(suite, settings),
+    }
     card = protocol_card(suite, data.contents, evaluator_version=evaluator_version())
     items = put_model(artifacts, data.items)
     subject = short_id([card.fingerprint, items])
@@ -194,8 +219,7 @@ def submit(data: AuditData, settings: Settings, records: Records, artifacts: Art
         rewordings=artifacts.put(data.rewordings) if data.rewordings is not None else None,
         calibration=artifacts.put(data.calibration) if data.calibration is not None else None,
         contents=data.contents,
-        endpoint=endpoint,
-        paraphraser=paraphraser,
+        **endpoints,
     )
     while (latest := records.latest_audit(subject)) is not None and latest.state is not AuditState.DECIDED:
         # The stack may have come back on other ports: the endpoints are where they are now.
@@ -206,7 +230,7 @@ def submit(data: AuditData, settings: Settings, records: Records, artifacts: Art
             AuditState.CREATED if latest.state is AuditState.FAILED else latest.state,
             expected=[latest.state],
             expected_inputs=latest.inputs,
-            inputs=earlier.model_copy(update={"endpoint": endpoint, "paraphraser": paraphraser}).plain(),
+            inputs=earlier.model_copy(update=endpoints).plain(),
         ):
             return Submission(latest, True)
     return Submission(records.create_audit(subject, suite.model_dump_json(by_alias=True), inputs.plain()), False)

@@ -11,20 +11,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from proctor.domain.decision import DecisionEvent
 from proctor.domain.manifest import AuditManifest, PromptSet, RewriteSet
-from proctor.domain.messages import Message, RunShard
+from proctor.domain.messages import Message, RunShard, WriteDecision
 from proctor.domain.trial import Shard
 from proctor.router import rewrites
 from proctor.router.audit import AuditView, RewritingRound, view
 from proctor.router.counting import ShardCounting, count_planned
-from proctor.router.endpoints import paraphrase_model
-from proctor.router.ledger import LEASE, Ledger, PlannedShard
+from proctor.router.endpoints import paraphrase_model, router_model
+from proctor.router.ledger import MAX_ATTEMPTS, Ledger, PlannedShard
 from proctor.router.plan import too_many_dead
 from proctor.router.requests import request_of, step_of
 from proctor.router.stages import Stage, StageOutcome, stage_outcome, stage_shards, stage_under_way
 from proctor.runtime.artifacts import ArtifactStore, get_model, put_model
 from proctor.runtime.metrics import Redelivery
 from proctor.runtime.records import AuditState, Records
+from proctor.runtime.timing import DEFAULT_TIMING, Timing
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +46,7 @@ class Dispatcher:
     artifacts: ArtifactStore
     ledger: Ledger
     send: Callable[[Message], None]
+    timing: Timing = DEFAULT_TIMING
 
     def view(self, audit_id: str) -> AuditView:
         """An audit as it is on record now."""
@@ -70,10 +73,20 @@ class Dispatcher:
     def ask(self, audit_id: str) -> None:
         """Send another service the request that the audit's state calls for."""
         audit = self.view(audit_id)
-        request = request_of(audit)
+        request = self._decision_to_write(audit) or request_of(audit)
         if request is not None:
             self.send(request)
-            self.ledger.note_asked(audit_id, step_of(audit))
+            self.note_asked(audit)
+
+    def note_asked(self, audit: AuditView) -> None:
+        """Note that what the audit waits for has been asked for, so that the reconciler leaves it its time."""
+        self.ledger.note_asked(audit.audit_id, step_of(audit), answer_time=self.timing.answer_time)
+
+    def _decision_to_write(self, audit: AuditView) -> WriteDecision | None:
+        if audit.record.state is not AuditState.REGISTERING:
+            return None
+        event = self.records.decision(audit.audit_id)
+        return None if event is None else WriteDecision(event=DecisionEvent.model_validate(event))
 
     def reconcile(self, audit_id: str) -> None:
         """Do what was left undone: by a worker that died with its shard, or with a step before its message was sent."""
@@ -84,7 +97,7 @@ class Dispatcher:
                 self.ask(audit_id)
             return
         for shard_id, attempt in self.ledger.overdue(audit_id, stage.name):
-            cause = f"no answer within {LEASE.total_seconds():.0f} s: the message or its worker was lost"
+            cause = f"no answer within {self.timing.lease_s:g} s: the message or its worker was lost"
             outcome = self.ledger.fail(audit_id, stage.name, shard_id, attempt, cause=cause, retryable=True)
             logger.warning("shard %s/%s/%s was overdue: %s", audit_id, stage.name, shard_id, outcome)
             ShardCounting(self.ledger, self.artifacts, audit_id, stage.name, shard_id).failed(
@@ -133,7 +146,7 @@ class Dispatcher:
         if self.ledger.is_complete(audit_id, stage.name):
             self._finish(audit, stage)
             return
-        for shard in self.ledger.lease(audit_id, stage.name, window=WINDOW):
+        for shard in self.ledger.lease(audit_id, stage.name, window=WINDOW, lease=self.timing.lease):
             self.send(
                 RunShard(
                     audit_id=audit_id,
@@ -143,7 +156,8 @@ class Dispatcher:
                     shard=shard.digest,
                     endpoint=stage.endpoint,
                     decoding=stage.decoding,
-                    deadline_s=LEASE.total_seconds() * _DEADLINE_SHARE,
+                    deadline_s=self.timing.lease_s * _DEADLINE_SHARE,
+                    last_attempt=shard.attempt >= MAX_ATTEMPTS,
                 )
             )
 
@@ -155,6 +169,8 @@ class Dispatcher:
             self.fail(audit, f"{stage.model}: {lost}; the last failure: {outcome.dead[-1].cause}")
         elif audit.record.state is AuditState.PARAPHRASING:
             self._finish_round(audit, stage, outcome)
+        elif audit.record.state is AuditState.TRANSMITTING:
+            self._finish_transmission(audit, stage, outcome)
         else:
             self._finish_answers(audit, outcome)
 
@@ -170,11 +186,24 @@ class Dispatcher:
         if self.advance(audit, AuditState.REWORDING, AuditState.PARAPHRASING, rewriting=None, rewrites=digest):
             self.ask(audit.audit_id)
 
+    def _finish_transmission(self, audit: AuditView, stage: Stage, outcome: StageOutcome) -> None:
+        said = RewriteSet(answered=outcome.answered, dead=outcome.dead)
+        if (cause := rewrites.first_failure(self.artifacts, said)) is not None:
+            none = f"{stage.model} answered none of {outcome.n_trials} prompts"
+            # The ledger keeps this stage as it is, so that an audit that is started again asks in another.
+            again = audit.inputs.transmissions + 1
+            self.fail(audit, f"{none}; the first failure: {cause}", transmissions=again)
+            return
+        digest = put_model(self.artifacts, said)
+        if self.advance(audit, AuditState.ANSWERING, AuditState.TRANSMITTING, transmitted=digest):
+            self.go_on(audit.audit_id)
+
     def _finish_answers(self, audit: AuditView, outcome: StageOutcome) -> None:
         inputs = audit.inputs
         assert inputs.variants is not None
         assert inputs.model_digest is not None
         reworder, said = paraphrase_model(audit.suite), rewrites.load(self.artifacts, inputs.rewrites)
+        router, transmitted = router_model(audit.suite), rewrites.load(self.artifacts, inputs.transmitted)
         manifest = AuditManifest(
             audit_id=audit.audit_id,
             suite=audit.resolved_suite,
@@ -182,11 +211,14 @@ class Dispatcher:
             model_digest=inputs.model_digest,
             model_digest_verified=inputs.model_digest_verified,
             server=inputs.server,
+            backend=inputs.endpoint.backend,
             items=inputs.items,
             variants=inputs.variants,
             answered=outcome.answered,
             dead=outcome.dead,
             paraphraser=None if reworder is None else rewrites.facts(self.artifacts, reworder, said),
+            transmitted=inputs.transmitted,
+            router=None if router is None else rewrites.facts(self.artifacts, router, transmitted),
         )
         digest = put_model(self.artifacts, manifest)
         if self.advance(audit, AuditState.SCORING, AuditState.ANSWERING, manifest=digest):

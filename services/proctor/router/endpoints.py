@@ -1,4 +1,4 @@
-"""Which endpoints a suite asks: the one of the model under audit, and the one of the model that rewords."""
+"""Which endpoints a suite asks: those of the model under audit, of the model that rewords, and of the routers."""
 
 from __future__ import annotations
 
@@ -81,6 +81,46 @@ def resolve_paraphraser(suite: Suite, settings: Settings) -> EndpointSpec | None
     )
 
 
+def resolve_router(suite: Suite, settings: Settings) -> EndpointSpec | None:
+    """Find the endpoint of the routers' model; None where the suite asks no routers.
+
+    It is `router.endpoint`, else the endpoint that the operator named like `router.model`, else the one of the model
+    under audit, which then serves both. Without a name of its own the router is the model under audit.
+
+    Raises:
+        BadInputError: for an id that the operator has not named, or a URL that no backend speaks.
+    """
+    if not suite.protocol.asks_routers:
+        return None
+    section, audited = suite.protocol.router, resolve_endpoint(suite, settings)
+    url, backend = audited.url, section.backend or audited.backend
+    if section.endpoint is not None:
+        url = _url("protocol_config.router.endpoint", section.endpoint, settings)
+        backend = section.backend or backend_of(url)
+    elif section.model is not None and section.model in settings.endpoints:
+        url = settings.endpoints[section.model]
+        backend = section.backend or backend_of(url)
+    itself = section.model is None
+    name = audited.served_name if section.model is None else section.model.rsplit("/", 1)[-1]
+    return EndpointSpec(
+        backend=backend,
+        url=url,
+        served_name=section.served_name or name,
+        model_version=section.version or (audited.model_version if itself else None),
+        chat=asks_routers_by_chat(suite),
+    )
+
+
+def asks_routers_by_chat(suite: Suite) -> bool:
+    """Whether routers are asked by chat; by default as the audited model is."""
+    return (suite.protocol.router.chat_template or suite.prompt.chat_template) == "user"
+
+
+def router_model(suite: Suite) -> str | None:
+    """The routers' model by name; None where the suite asks no routers."""
+    return (suite.protocol.router.model or suite.model.model_id) if suite.protocol.asks_routers else None
+
+
 def paraphrase_model(suite: Suite) -> str | None:
     """The model that rewords; None where no strategy of the suite asks one.
 
@@ -102,7 +142,8 @@ def named_endpoints(suite: Suite) -> tuple[str, ...]:
     """The URLs and operator's ids under which a suite looks for its models."""
     section = suite.perturbation
     reworder = section.paraphraser.endpoint or section.paraphrase_model if section.asks_a_model else None
-    return (suite.model.endpoint, reworder) if reworder is not None else (suite.model.endpoint,)
+    router = suite.protocol.router.endpoint or suite.protocol.router.model if suite.protocol.asks_routers else None
+    return (suite.model.endpoint, *(name for name in (reworder, router) if name is not None))
 
 
 def _url(field: str, endpoint: str, settings: Settings) -> str:

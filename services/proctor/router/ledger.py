@@ -33,15 +33,10 @@ from redis.commands.core import Script
 from redis.retry import Retry
 
 from proctor.domain.errors import StoreError
+from proctor.runtime.timing import DEFAULT_TIMING
 
 #: A week: longer than any audit, short enough that a forgotten one clears itself away.
 KEY_TTL = timedelta(days=7)
-#: Longest time from dispatch to answer; past it the reconciler gives the shard to another worker. Long enough for an
-#: endpoint on a laptop that takes ten seconds a prompt and one prompt at a time.
-LEASE = timedelta(minutes=15)
-#: Longest time from a request to another service to its answer; past it the reconciler sends the request again.
-#: Longer than the broker takes to deliver a message again whose worker died.
-ANSWER_TIME = timedelta(minutes=30)
 #: Attempts before a shard is given up: one for bad luck, one for a restart, one to be sure.
 MAX_ATTEMPTS = 3
 #: Characters of a cause that are kept.
@@ -140,7 +135,7 @@ class Ledger:
         pipe.smembers(self._audit_key(audit_id, "stages"))
         return set(self._reply(pipe)[0])
 
-    def note_asked(self, audit_id: str, step: str, *, answer_time: timedelta = ANSWER_TIME) -> None:
+    def note_asked(self, audit_id: str, step: str, *, answer_time: timedelta = DEFAULT_TIMING.answer_time) -> None:
         """Note that the request of a step was sent, until its answer is overdue. One step of an audit at a time."""
         pipe = self._redis.pipeline()
         pipe.set(self._audit_key(audit_id, "asked"), step, px=int(answer_time.total_seconds() * 1000))
@@ -152,7 +147,9 @@ class Ledger:
         pipe.get(self._audit_key(audit_id, "asked"))
         return bool(self._reply(pipe)[0] == step)
 
-    def lease(self, audit_id: str, stage: str, *, window: int, lease: timedelta = LEASE) -> list[LeasedShard]:
+    def lease(
+        self, audit_id: str, stage: str, *, window: int, lease: timedelta = DEFAULT_TIMING.lease
+    ) -> list[LeasedShard]:
         """Hand out queued shards while fewer than `window` of the stage are under way."""
         keys = self._keys(audit_id, stage, ("plan", "queue", "leases", "attempts"))
         flat = self._run("lease", keys, self._ttl_s, window, int(lease.total_seconds() * 1000))

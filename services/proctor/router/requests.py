@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from proctor.domain.messages import BuildVariants, Message, ProbeEndpoint, ScoreAudit
+from proctor.domain.messages import BuildVariants, Message, ProbeEndpoint, ScoreAudit, StartAudit
 from proctor.router.audit import AuditView
 from proctor.runtime.records import AuditState
 
 
 def request_of(audit: AuditView) -> Message | None:
-    """The message whose answer takes an audit on from its state; None where it waits for shards, or for no service.
+    """The message whose answer takes an audit on from its state; None where it waits for shards, or for the registry.
 
     Every one of them may be sent twice: its second answer finds the state moved on.
     """
     inputs = audit.inputs
+    if audit.record.state is AuditState.CREATED:
+        # On record is accepted, whatever became of the message that should have begun it.
+        return StartAudit(audit_id=audit.audit_id)
     if audit.record.state is AuditState.PROBING:
         return ProbeEndpoint(audit_id=audit.audit_id, endpoint=inputs.endpoint)
     if audit.record.state is AuditState.REWORDING:

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from proctor.domain.manifest import AnsweredShard, DeadShard, ItemSet, PromptSet, VariantSet
+from proctor.domain.manifest import AnsweredShard, DeadShard, ItemSet, PromptSet, RewriteSet, VariantSet
 from proctor.domain.messages import EndpointSpec
 from proctor.domain.trial import ANSWER_STAGE, Decoding, Shard
 from proctor.router.audit import AuditInputs, AuditView
+from proctor.router.endpoints import asks_routers_by_chat, router_model
 from proctor.router.ledger import Ledger, PlannedShard
 from proctor.router.plan import REWRITE_SHARD_TRIALS, plan_shards, plan_trials
+from proctor.router.transmission import messages_of, plan_routers, plan_workers
 from proctor.runtime.artifacts import ArtifactStore, get_model
 from proctor.runtime.records import AuditState
 
@@ -36,6 +38,17 @@ def stage_under_way(audit: AuditView) -> Stage | None:
     if audit.record.state is AuditState.ANSWERING:
         endpoint = inputs.endpoint.model_copy(update={"model_version": inputs.model_digest})
         return Stage(ANSWER_STAGE, f"the model {suite.model.model_id}", endpoint, suite.decoding)
+    if audit.record.state is AuditState.TRANSMITTING:
+        assert inputs.router is not None
+        router = inputs.router
+        if suite.protocol.router.model is None and suite.protocol.router.version is None:
+            router = router.model_copy(update={"model_version": inputs.model_digest})
+        return Stage(
+            inputs.transmission_stage,
+            f"the routers' model {router_model(suite)}",
+            router,
+            suite.protocol.router.decoding,
+        )
     if audit.record.state is AuditState.PARAPHRASING:
         assert inputs.rewriting is not None
         assert inputs.paraphraser is not None
@@ -51,7 +64,7 @@ def state_to_go_on_in(inputs: AuditInputs) -> AuditState:
     more by now, and the answers that are in the ledger belong to the variants that were made then.
     """
     if inputs.variants is not None:
-        return AuditState.ANSWERING
+        return AuditState.TRANSMITTING if inputs.awaits_routers else AuditState.ANSWERING
     return AuditState.PARAPHRASING if inputs.rewriting is not None else AuditState.REWORDING
 
 
@@ -62,10 +75,17 @@ def stage_shards(audit: AuditView, store: ArtifactStore) -> Iterator[Shard]:
         assert inputs.rewriting is not None
         prompts = get_model(store, inputs.rewriting.prompts, PromptSet)
         return plan_shards(prompts.trials, shard_trials=REWRITE_SHARD_TRIALS)
+    items, protocol = get_model(store, inputs.items, ItemSet).items, audit.suite.protocol
+    if audit.record.state is AuditState.TRANSMITTING:
+        trials = plan_routers(items, protocol, chat=asks_routers_by_chat(audit.suite))
+        return plan_shards(trials, shard_trials=REWRITE_SHARD_TRIALS)
     assert inputs.variants is not None
-    items = get_model(store, inputs.items, ItemSet).items
     variants = get_model(store, inputs.variants, VariantSet).variants
-    return plan_shards(plan_trials(items, variants, audit.suite.prompt))
+    trials = plan_trials(items, variants, audit.suite.prompt)
+    if trials and inputs.transmitted is not None:
+        messages = messages_of(store, get_model(store, inputs.transmitted, RewriteSet))
+        trials += plan_workers(items, protocol, messages)
+    return plan_shards(trials)
 
 
 class StageOutcome(NamedTuple):

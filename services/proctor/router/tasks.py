@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from functools import cache
+from typing import Any
 
 from proctor.domain.canonical import digest_matches
 from proctor.domain.decision import DecisionEvent
@@ -33,12 +34,11 @@ from proctor.runtime.tasks import app, handles, send, worker_artifacts, worker_r
 
 logger = logging.getLogger(__name__)
 
-RECONCILE_INTERVAL_S = 30.0
-
 
 @cache
 def _dispatcher() -> Dispatcher:
-    return Dispatcher(worker_records(), worker_artifacts(), Ledger(worker_settings().ledger_url), send)
+    settings = worker_settings()
+    return Dispatcher(worker_records(), worker_artifacts(), Ledger(settings.ledger_url), send, settings.timing)
 
 
 @handles(StartAudit)
@@ -104,13 +104,14 @@ def endpoint_probed(message: EndpointProbed) -> None:
 
 @handles(VariantsBuilt)
 def variants_built(message: VariantsBuilt) -> None:
-    """Begin to ask the audited model, or first the one that rewords."""
+    """Begin to ask the audited model, or first its routers, or the model that rewords."""
     dispatcher = _dispatcher()
     audit = dispatcher.view(message.audit_id)
     if audit.record.state is not AuditState.REWORDING:
         return
     if message.variants is not None:
-        if dispatcher.advance(audit, AuditState.ANSWERING, AuditState.REWORDING, variants=message.variants):
+        state = AuditState.TRANSMITTING if audit.inputs.awaits_routers else AuditState.ANSWERING
+        if dispatcher.advance(audit, state, AuditState.REWORDING, variants=message.variants):
             dispatcher.go_on(audit.audit_id)
     elif message.prompts is not None:
         dispatcher.begin_round(audit, message.prompts)
@@ -141,7 +142,11 @@ def reconcile(message: Reconcile) -> None:
     del message
     dispatcher = _dispatcher()
     for record in dispatcher.records.running_audits():
-        dispatcher.reconcile(record.audit_id)
+        try:
+            dispatcher.reconcile(record.audit_id)
+        except Exception:
+            # What one audit lacks (an artifact, room on a disk) must not keep the others waiting.
+            logger.exception("audit %s cannot be taken on now", record.audit_id)
 
 
 @handles(AuditScored)
@@ -153,7 +158,9 @@ def scored(message: AuditScored) -> None:
         dispatcher.fail(audit, message.error)
         return
     after = AuditState.REGISTERING if worker_settings().registry_uri else AuditState.DECIDED
-    dispatcher.advance(audit, after, AuditState.SCORING)
+    if dispatcher.advance(audit, after, AuditState.SCORING) and not after.ended:
+        # The scorer's event is on its way to the registry; the reconciler asks again if that gets lost.
+        dispatcher.note_asked(dispatcher.view(audit.audit_id))
 
 
 @handles(DecisionWritten)
@@ -168,11 +175,16 @@ def decision_written(message: DecisionWritten) -> None:
     dispatcher.advance(audit, AuditState.DECIDED, AuditState.SCORING, AuditState.REGISTERING)
 
 
-app.conf.beat_schedule = {
-    "reconcile": {
-        "task": Reconcile.task,
-        "schedule": RECONCILE_INTERVAL_S,
-        "kwargs": {"message": Reconcile().plain()},
-        "options": {"queue": Reconcile.queue()},
+def _reconcile_now_and_then(sender: Any, **_: Any) -> None:
+    sender.conf.beat_schedule = {
+        "reconcile": {
+            "task": Reconcile.task,
+            "schedule": worker_settings().timing.reconcile_interval_s,
+            "kwargs": {"message": Reconcile().plain()},
+            "options": {"queue": Reconcile.queue()},
+        }
     }
-}
+
+
+# When the settings are read, and not when this module is.
+app.on_after_finalize.connect(_reconcile_now_and_then, weak=False)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from proctor.domain.messages import ShardAnswered
 from proctor.domain.suite import Backend
-from proctor.domain.trial import ANSWER_STAGE, PARAPHRASE_STAGE, Arm
+from proctor.domain.trial import ANSWER_STAGE, PARAPHRASE_STAGE, TRANSMIT_STAGE, Arm
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -183,7 +183,7 @@ def trials(state: TrialState, stage: str, arm: Arm, count: int) -> None:
 
 def _stage_kind(stage: str) -> str:
     kind = stage.partition("-")[0]
-    return kind if kind in (ANSWER_STAGE, PARAPHRASE_STAGE) else "other"
+    return kind if kind in (ANSWER_STAGE, PARAPHRASE_STAGE, TRANSMIT_STAGE) else "other"
 
 
 def shard_redelivered(cause: Redelivery) -> None:

@@ -40,6 +40,8 @@ class AuditState(StrEnum):
     REWORDING = "rewording"
     PARAPHRASING = "paraphrasing"
     """The model that rewords is being asked. Comes back to `rewording`, as often as more is to be asked."""
+    TRANSMITTING = "transmitting"
+    """The routers are being asked, where the suite has any."""
     ANSWERING = "answering"
     SCORING = "scoring"
     REGISTERING = "registering"

@@ -13,7 +13,7 @@ from typing import Any
 
 from proctor.domain.errors import BadInputError
 from proctor.runtime.artifacts_location import s3_location
-from proctor.runtime.timing import Timing
+from proctor.runtime.timing import DEFAULT_TIMING, Timing
 
 #: The endpoint id under which the local stack's Triton server is known to suites.
 LOCAL_TRITON = "local-triton"
@@ -60,7 +60,7 @@ class Settings:
     """Folder of the reference models and their benchmark."""
     benchmarks: Path = Path()
     """Folder of benchmark files, for suites that name a benchmark and no file."""
-    timing: Timing = Timing()
+    timing: Timing = DEFAULT_TIMING
     """Time limits; each of them has a variable of its own."""
 
     @classmethod

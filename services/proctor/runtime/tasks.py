@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from celery import Celery
+from celery import Celery, current_task
 from kombu import Queue
 
 from proctor.domain.messages import QUEUES, Message
@@ -58,17 +58,21 @@ def send(message: Message) -> None:
     app.send_task(message.task, kwargs={"message": message.plain()}, queue=message.queue(), ignore_result=True)
 
 
+def redelivered() -> bool:
+    """Whether the message that is being handled was delivered before, to a worker that did not acknowledge it."""
+    return bool(current_task) and bool((current_task.request.delivery_info or {}).get("redelivered"))
+
+
 def handles(kind: type[M]) -> Callable[[Callable[[M], None]], Callable[[M], None]]:
     """Make a function the Celery task of a message class."""
 
     def decorate(function: Callable[[M], None]) -> Callable[[M], None]:
-        def task(self: Any, message: dict[str, object]) -> None:
-            redelivered = bool((self.request.delivery_info or {}).get("redelivered"))
-            with metrics.message_handling(kind.task, redelivered=redelivered):
+        def task(message: dict[str, object]) -> None:
+            with metrics.message_handling(kind.task, redelivered=redelivered()):
                 function(kind.model_validate(message))
 
         task.__doc__ = function.__doc__
-        app.task(task, name=kind.task, bind=True)
+        app.task(task, name=kind.task)
         return function
 
     return decorate

@@ -74,3 +74,6 @@ class Timing:
     def to_environment(self) -> dict[str, str]:
         """The variables that give a child process this timing."""
         return {f"PROCTOR_{field.name.upper()}": str(getattr(self, field.name)) for field in fields(self)}
+
+
+DEFAULT_TIMING = Timing()

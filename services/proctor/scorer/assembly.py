@@ -107,7 +107,7 @@ class _Tally(NamedTuple):
     canonical_graded: set[str]
     perturbed_graded: set[str]
     kept: dict[tuple[str, str | None], GradedTrial]
-    """Answers of the items that get details, by item and variant (None: canonical), first replicate only."""
+    """Direct answers of the items that get details, by item and variant (None: canonical), first replicate only."""
 
 
 def _tally(answers: Iterable[GradedTrial], keep: set[str]) -> _Tally:
@@ -120,6 +120,8 @@ def _tally(answers: Iterable[GradedTrial], keep: set[str]) -> _Tally:
         seen.add(trial_id)
         tally.by_state[_state(row)] += 1
         truncated += row.completion is not None and row.completion.finish_reason == "length"
+        if not row.trial.arm.is_direct:
+            continue
         if row.grade is not None:
             arm = tally.canonical_graded if row.trial.arm is Arm.CANONICAL else tally.perturbed_graded
             arm.add(row.trial.item_id)

@@ -15,6 +15,7 @@ from markupsafe import Markup
 from proctor.domain.decision import DecisionOutcome
 from proctor.domain.trial import Outcome
 from proctor.scorer import deciding, page, wording
+from proctor.scorer.noise_rows import noise_rows
 from proctor.scorer.report import Report, RunFacts, report_digest
 from proctor.scorer.visible import visible
 
@@ -85,6 +86,7 @@ def render(report: Report, *, run: RunFacts | None = None) -> str:
             leaked_share=deciding.leaked_share(report),
             suspicion_plot=page.suspicion_plot(report),
             channels=page.channel_rows(report),
+            noise_rows=noise_rows(report.evidence.noise),
             flagged=page.flagged_ids(report),
             card=page.card_groups(report),
             max_ids=MAX_IDS_LISTED,

@@ -151,6 +151,8 @@ def channel_rows(report: Report) -> tuple[ChannelRow, ...]:
         null, reasons = "–", tuple[str, ...]()
         if name == "perturbation" and evidence.perturbation is not None:
             null, reasons = evidence.perturbation.null_hypothesis, evidence.perturbation.reasons
+        elif name == "noise" and evidence.noise is not None:
+            null, reasons = evidence.noise.null_hypothesis, evidence.noise.reasons
         elif name == "protocol":
             null, reasons = _PROTOCOL_NULL, evidence.protocol.reasons
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from proctor.domain.decision import Decision
@@ -17,9 +18,10 @@ from proctor.evidence.perturbation.clean_control import NONE_ON_RECORD, OnRecord
 from proctor.evidence.protocol.channel import protocol_evidence
 from proctor.grading import grade, resolve_extractor
 from proctor.scorer.assembly import GradedTrial
+from proctor.scorer.noise import Messages, noise_of
 from proctor.scorer.policy import decide
 
-#: Channels that this version cannot run. What did not run is never clean.
+#: Why a channel did not run. What did not run is never clean.
 _NOT_AUDITED = {
     "noise": "the suite asks for no noisy-router arms",
     "exposure": "no training corpus was given",
@@ -48,12 +50,17 @@ def clean_models(manifest: AuditManifest, variants: VariantSet) -> OnRecord:
 
 
 def score(
-    suite: Suite, items: Sequence[Item], asked: Sequence[AskedTrial], on_record: OnRecord = NONE_ON_RECORD
+    suite: Suite,
+    items: Sequence[Item],
+    asked: Sequence[AskedTrial],
+    on_record: OnRecord = NONE_ON_RECORD,
+    messages: Messages = MappingProxyType({}),
 ) -> Score:
     """Grade the completions, weigh the evidence, and decide.
 
     Args:
         on_record: the clean models of which one may control the comparison.
+        messages: what the routers wrote; nothing where the suite asks none.
 
     Raises:
         BadInputError: when the suite's extractor cannot read the items' answers.
@@ -71,6 +78,7 @@ def score(
         answers.append(GradedTrial(trial, completion, graded))
         rows.append(answer_of(trial, completion, graded))
     paired = pair_answers(rows, [item.item_id for item in items])
+    noise = noise_of(suite, items, rows, messages) if suite.protocol.asks_routers else None
     evidence = Evidence(
         perturbation=perturbation_evidence(
             paired,
@@ -80,8 +88,11 @@ def score(
             choose_control(paired, on_record),
         ),
         protocol=protocol_evidence(
-            rows, expected_arms=(Arm.CANONICAL, Arm.PERTURBED), level=suite.scoring.confidence_level
+            [row for row in rows if row.arm.is_direct],
+            expected_arms=(Arm.CANONICAL, Arm.PERTURBED),
+            level=suite.scoring.confidence_level,
         ),
-        not_audited=_NOT_AUDITED,
+        noise=noise,
+        not_audited={name: why for name, why in _NOT_AUDITED.items() if name != "noise" or noise is None},
     )
     return Score(answers, evidence, decide(evidence, suite))

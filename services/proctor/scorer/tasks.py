@@ -9,9 +9,10 @@ from importlib.metadata import version
 from proctor import __version__
 from proctor.domain.decision import DecisionEvent
 from proctor.domain.errors import ProctorError
-from proctor.domain.manifest import AuditManifest, CompletionSet, ItemSet, VariantSet
+from proctor.domain.manifest import AuditManifest, CompletionSet, ItemSet, RewriteSet, VariantSet
 from proctor.domain.messages import AuditScored, ScoreAudit
-from proctor.domain.trial import Shard
+from proctor.domain.trial import Arm, Shard
+from proctor.formats.router_table_writing import ROUTER_TABLE, router_table
 from proctor.runtime.artifacts import ArtifactStore, get_model
 from proctor.runtime.events import publish_decision
 from proctor.runtime.files import write_atomic
@@ -52,7 +53,13 @@ def _decide(audit_id: str, manifest: AuditManifest) -> DecisionEvent:
         return DecisionEvent.model_validate(on_record)
     items = get_model(store, manifest.items, ItemSet)
     variants = get_model(store, manifest.variants, VariantSet)
-    result = score(manifest.suite, items.items, list(_asked(manifest, store)), clean_models(manifest, variants))
+    result = score(
+        manifest.suite,
+        items.items,
+        list(_asked(manifest, store)),
+        clean_models(manifest, variants),
+        _messages(manifest, store),
+    )
     report = assemble(
         manifest,
         items,
@@ -66,6 +73,8 @@ def _decide(audit_id: str, manifest: AuditManifest) -> DecisionEvent:
     path = worker_settings().home / "reports" / audit_id / "report.html"
     write_atomic(path.with_suffix(".json"), to_json(report))
     write_atomic(path, render(report, run=RunFacts(audit_id=audit_id, notes=causes)).encode("utf-8"))
+    if (noise := result.evidence.noise) is not None and noise.settings:
+        write_atomic(path.with_name(ROUTER_TABLE), router_table(noise.settings))
     store.put(to_json(report))
     event = _event(audit_id, report, str(path))
     if not records.decide(audit_id, event.plain()):
@@ -73,7 +82,18 @@ def _decide(audit_id: str, manifest: AuditManifest) -> DecisionEvent:
     return event
 
 
-def _asked(manifest: AuditManifest, store: ArtifactStore) -> Iterator[AskedTrial]:
+def _messages(manifest: AuditManifest, store: ArtifactStore) -> dict[tuple[Arm, str, int], str]:
+    """What the routers wrote, by arm, item and router; a call that failed left no message."""
+    if manifest.transmitted is None:
+        return {}
+    return {
+        (trial.arm, trial.item_id, trial.router_index): completion.text
+        for trial, completion in _asked(get_model(store, manifest.transmitted, RewriteSet), store)
+        if completion is not None and completion.error is None
+    }
+
+
+def _asked(manifest: AuditManifest | RewriteSet, store: ArtifactStore) -> Iterator[AskedTrial]:
     for answered in manifest.answered:
         completions = {
             completion.trial_id: completion

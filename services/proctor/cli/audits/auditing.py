@@ -19,6 +19,7 @@ from proctor.domain.errors import ExitCode, ProctorError
 from proctor.domain.messages import StartAudit
 from proctor.domain.suite import Suite
 from proctor.domain.trial import ANSWER_STAGE, TRANSMIT_STAGE
+from proctor.formats.router_table_writing import ROUTER_TABLE
 from proctor.router.audit import AuditData, AuditInputs, submit
 from proctor.router.ledger import Ledger
 from proctor.router.ledger import Progress as LedgerProgress
@@ -65,6 +66,13 @@ class AuditResult(NamedTuple):
         """The decision and the evidence behind it as plain data; the same for two runs but for the path."""
         perturbation = self.report["evidence"]["perturbation"] or {}
 
+        noise = self.report["evidence"].get("noise")
+        through_routers = (
+            {"noise_verdict": noise["verdict"], "router_table": str(self.html_path.with_name(ROUTER_TABLE))}
+            if noise is not None and noise["settings"]
+            else {}
+        )
+
         def estimate(name: str) -> dict[str, Any]:
             return perturbation.get(name) or {"value": None, "low": None, "high": None}
 
@@ -93,6 +101,7 @@ class AuditResult(NamedTuple):
             ],
             "report_digest": self.event.report_digest,
             "report_path": str(self.html_path),
+            **through_routers,
         }
 
 

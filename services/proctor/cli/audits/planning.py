@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from proctor.cli.audits.rewording_calls import rewording_note
+from proctor.cli.audits.router_calls import router_note
 from proctor.domain.errors import BadInputError, ProctorError
 from proctor.domain.suite import Suite
 from proctor.evidence.answers import guess_chance
@@ -285,8 +286,7 @@ def _reservations(suite: Suite, items: int) -> tuple[str, ...]:
         notes.append(f"chances of approval suppose that the other required channels are clean: {', '.join(others)}")
     if suite.scoring.method == "per_item_t_test":
         notes.append("the suite blocks by the article's rule; the leaked share is what the default p-value finds")
-    if asked := rewording_note(suite, items):
-        notes.append(asked)
+    notes += [note for note in (rewording_note(suite, items), router_note(suite, items)) if note]
     return tuple(notes)
 
 

@@ -41,6 +41,8 @@ def print_results(results: Sequence[AuditResult]) -> None:
         click.secho(f"\n{clean(row['model'])}: {row['decision']}", fg=_COLOURS[row["decision"]], bold=True)
         for reason in row["reasons"]:
             say(f"  - {reason}")
+        if "router_table" in row:
+            say(f"  noise channel: {row['noise_verdict']}; `proctor noise {row['router_table']}` reads its table")
         say(f"  report: {row['report_path']}")
 
 

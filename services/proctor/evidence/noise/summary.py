@@ -80,12 +80,13 @@ def _without_right_answers(rows: Sequence[RouterSetting]) -> int:
     return sum(r.noisy_accuracy == 0 and r.degrade > 0 and r.invalid_answers is None for r in rows)
 
 
-def _is_invalid(row: RouterSetting) -> bool:
+def is_invalid(row: RouterSetting) -> bool:
+    """Whether nothing is measured in a setting: more than half of its answers hold no option."""
     return row.invalid_answers is not None and row.invalid_answers > MAX_INVALID_SHARE * row.n
 
 
 def _tested(rows: Sequence[RouterSetting]) -> tuple[NoiseSetting, ...]:
-    valid = [row for row in rows if not _is_invalid(row)]
+    valid = [row for row in rows if not is_invalid(row)]
     p_values = {_key(row): one_sided_mcnemar(row.improve, row.degrade) for row in valid}
     over_table = _corrected(valid, p_values)
     over_model: dict[tuple[str, int], float] = {}
@@ -113,7 +114,7 @@ def _setting(
     over_model: dict[tuple[str, int], float],
     over_table: dict[tuple[str, int], float],
 ) -> NoiseSetting:
-    gain, invalid = (row.improve - row.degrade) / row.n, _is_invalid(row)
+    gain, invalid = (row.improve - row.degrade) / row.n, is_invalid(row)
     return NoiseSetting(
         model=row.model,
         router_count=row.router_count,

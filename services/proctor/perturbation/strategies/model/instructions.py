@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from itertools import count
 from typing import Final, NamedTuple
 
 from pydantic import Field
@@ -14,11 +13,9 @@ from pydantic import Field
 from proctor.domain.base import Frozen
 from proctor.domain.canonical import bytes_digest
 from proctor.domain.errors import BadInputError
+from proctor.text.filling import fill, tag_for
 
-_PLACE: Final = re.compile(r"\{(\w+)\}")
 _FILE: Final = re.compile(r"instructions-([0-9]+)\.json")
-_TAG: Final = "question"
-_TAGS: Final = re.compile(rf"</?\s*({_TAG}(?:-[0-9]+)?)")
 
 Paragraphs = tuple[str, ...]
 
@@ -91,12 +88,9 @@ def prompt_of(paragraphs: Sequence[str], question: str, values: Mapping[str, str
         question: the wording to work on.
         values: what else is put in.
     """
-    filling = {**values, "tag": tag_for(question), "question": question}
-    return _PLACE.sub(lambda match: filling.get(match[1], match[0]), "\n\n".join(paragraphs))
+    return fill(paragraphs, {**values, "tag": tag_of(question), "question": question})
 
 
-def tag_for(question: str) -> str:
+def tag_of(question: str) -> str:
     """The name of the tags around a question: `question`, or with a number where the text has such tags itself."""
-    used = set(_TAGS.findall(question.casefold()))
-    names = (f"{_TAG}-{number}" if number else _TAG for number in count())
-    return next(name for name in names if name not in used)
+    return tag_for(question, "question")

@@ -20,7 +20,7 @@ from proctor.perturbation.strategies.model.instructions import (
     LoadedInstructions,
     load_instructions,
     prompt_of,
-    tag_for,
+    tag_of,
 )
 from proctor.perturbation.strategies.model.replies import NoWording, read_reply
 from proctor.perturbation.strategies.unreadable import unreadable, unreadable_text
@@ -149,7 +149,7 @@ class ModelStrategy(ABC):
             NoRewordingError: when the reply is of no use.
         """
         target, choices = ("", ()) if item is None else (item.target, item.choices)
-        wording = read_reply(completion, shown, tag_for(shown), question=question, target=target, choices=choices)
+        wording = read_reply(completion, shown, tag_of(shown), question=question, target=target, choices=choices)
         if isinstance(wording, NoWording):
             raise NoRewordingError(*wording)
         return Said(wording, completion.model_digest)

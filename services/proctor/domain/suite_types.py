@@ -1,0 +1,50 @@
+"""Kinds of value that the suite's sections share."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
+
+from proctor.domain.canonical import DIGEST_OR_PREFIX
+
+_ENDPOINT_URL = re.compile(r"(grpc|grpcs|http|https)://[^\s/@]+(/\S*)?", re.ASCII)
+_ENDPOINT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
+
+
+def _content_hash(value: str) -> str:
+    if not DIGEST_OR_PREFIX.fullmatch(value):
+        raise PydanticCustomError(
+            "mutable_version",
+            "must be a content hash, 'sha256:' and 12 to 64 lower-case hex digits",
+            {"mend": "pin the weights by content, e.g. sha256 of model.safetensors; a tag or alias can move"},
+        )
+    return value
+
+
+def _endpoint(value: str) -> str:
+    if "://" in value:
+        if not _ENDPOINT_URL.fullmatch(value):
+            raise PydanticCustomError(
+                "endpoint_url",
+                "must be a grpc, grpcs, http or https URL without user name or password",
+                {"mend": "e.g. grpc://triton:8001 or https://host/v1; keys go in the environment"},
+            )
+    elif not _ENDPOINT_ID.fullmatch(value):
+        raise PydanticCustomError(
+            "endpoint_id",
+            "must be a URL or an endpoint id",
+            {"mend": "an id is letters, digits, '.', '_' and '-', e.g. local-triton"},
+        )
+    return value
+
+
+ContentHash = Annotated[str, AfterValidator(_content_hash)]
+Endpoint = Annotated[str, AfterValidator(_endpoint)]
+Fraction = Annotated[float, Field(gt=0.0, lt=1.0)]
+#: The largest integer that canonical JSON (RFC 8785) can hold.
+Seed = Annotated[int, Field(ge=0, le=2**53 - 1)]
+Percent = Annotated[float, Field(ge=0.0, le=100.0)]
+Backend = Literal["triton", "openai", "infer", "in_process"]

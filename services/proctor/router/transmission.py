@@ -1,0 +1,82 @@
+"""The stage in which routers pass items on, and the answers that are asked from what they wrote. Planning is pure.
+
+A router's trial is of the arm that needs it first (`Condition.routes`), and stands in the stage `transmit`; a worker's
+is of the arm of its condition, and stands in the stage `answer` beside the canonical and reworded trials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from proctor.domain.errors import BadInputError
+from proctor.domain.item import Item
+from proctor.domain.manifest import RewriteSet
+from proctor.domain.routing import ProtocolSection
+from proctor.domain.trial import TRANSMIT_STAGE, Arm, Trial
+from proctor.router import rewrites
+from proctor.runtime.artifacts import ArtifactStore
+from proctor.text.router_prompts import router_prompt, worker_prompt
+
+
+def check_options(items: Sequence[Item]) -> None:
+    """Refuse items that no worker could answer with an option letter.
+
+    Raises:
+        BadInputError: for an item without options.
+    """
+    without = [item.item_id for item in items if not item.choices]
+    if without:
+        raise BadInputError(
+            f"protocol_config.protocol 'router_worker': item {without[0]!r} has no options, and the worker answers "
+            "with an option letter; name the column of the options in dataset_config.choices_field, or use protocol "
+            "'direct'"
+        )
+
+
+def plan_routers(items: Sequence[Item], protocol: ProtocolSection, *, chat: bool) -> list[Trial]:
+    """One trial for each item and router. All items are asked, whether they have a rewording or not."""
+    wanted = dict.fromkeys(
+        (condition.kind, route) for condition in protocol.conditions for route in condition.routes(protocol.sampling)
+    )
+    return [
+        Trial(
+            stage=TRANSMIT_STAGE,
+            arm=route.arm,
+            item_id=item.item_id,
+            router_index=route.place,
+            prompt=router_prompt(protocol.templates, kind, route.number, item.question, item.choices, chat=chat),
+            choices=item.choices,
+        )
+        for item in items
+        for kind, route in wanted
+    ]
+
+
+Messages = Mapping[tuple[Arm, str, int], str]
+"""(arm, item, router index) → what the router wrote; a router that gave no answer is missing."""
+
+
+def plan_workers(items: Sequence[Item], protocol: ProtocolSection, messages: Messages) -> list[Trial]:
+    """One trial for each item and condition whose routers have all written.
+
+    A condition of which a message is missing is another condition, so it is not asked; the item is then left out of
+    the comparison and counted.
+    """
+    trials = []
+    for item in items:
+        for condition in protocol.conditions:
+            keys = [(route.arm, item.item_id, route.place) for route in condition.routes(protocol.sampling)]
+            if all(key in messages for key in keys):
+                said = [messages[key] for key in keys]
+                prompt = worker_prompt(protocol.templates, said, len(item.choices))
+                trials.append(Trial(arm=condition.arm, item_id=item.item_id, prompt=prompt, choices=item.choices))
+    return trials
+
+
+def messages_of(store: ArtifactStore, transmitted: RewriteSet) -> dict[tuple[Arm, str, int], str]:
+    """What the routers wrote; an empty message is one, an error row is none."""
+    return {
+        (trial.arm, trial.item_id, trial.router_index): said.text
+        for trial, said in rewrites.calls(store, transmitted)
+        if said is not None and said.error is None
+    }
