@@ -1,0 +1,143 @@
+"""The speed benchmark of the router measures what it says: every trial through real workers, none of them twice.
+
+Nothing is timed here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from proctor.domain.errors import StackError
+from proctor.domain.manifest import AuditManifest, CompletionSet
+from proctor.domain.messages import EndpointSpec
+from proctor.domain.trial import Arm, Decoding, Trial
+from proctor.inference.event_loop import EventLoopThread
+from tests.support import REPOSITORY
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[SimpleNamespace]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(REPOSITORY / "scripts"))
+        names = ("bench_router", "benchmarking.durable_path", "benchmarking.null_model", "benchmarking.servers")
+        yield SimpleNamespace(**{name.rpartition(".")[2]: importlib.import_module(name) for name in names})
+
+
+class FakePath:
+    """Services whose audits go at a known pace: 0.1 ms of processor time a trial and half of that for the grades."""
+
+    def __init__(self, bench: SimpleNamespace) -> None:
+        self.bench = bench
+
+    def run(self, trials: int) -> Any:
+        growth = 1.2 if trials > 100 else 1.0
+        return self.bench.durable_path.Run(
+            trials=trials,
+            answered_s=trials / 2_000,
+            graded_s=trials / 1_000,
+            decided_s=trials / 500,
+            processor_s=trials * 1e-4 * growth,
+            router_bytes=int(2**20 * growth),
+            broker_bytes=2**20,
+        )
+
+
+@pytest.fixture
+def document(bench: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """What the script prints of services with a known pace and a chord of 20 prompts a second."""
+    script = bench.bench_router
+    chord = SimpleNamespace(run=lambda prompts: len(prompts) / 20)
+    monkeypatch.setattr(script, "valkey", lambda folder: nullcontext("redis://127.0.0.1:9"))
+    monkeypatch.setattr(script, "services", lambda *_, **__: nullcontext(FakePath(bench)))
+    monkeypatch.setattr(script, "chord_worker", lambda *_, **__: nullcontext(chord))
+    sizes = ["--trials", "40", "--large", "400", "--chord", "8", "--samples", "0", "--asked", "0", "--rounds", "3"]
+    assert script.main([*sizes, "--format", "json"]) == 1
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_same_prompt_always_has_the_same_answer_of_200_tokens(bench: SimpleNamespace) -> None:
+    texts = {bench.null_model.text_for(f"question {number}") for number in range(50)}
+    assert bench.null_model.text_for("question 1") == bench.null_model.text_for("question 1")
+    assert len(texts) > 40
+    assert all(len(text.split()) == 150 and "####" in text for text in texts)
+
+
+def test_the_null_model_answers_every_trial_in_order(bench: SimpleNamespace) -> None:
+    spec = EndpointSpec(backend="openai", url="http://127.0.0.1:9/v1", served_name="null", model_version=None)
+    trials = [Trial(arm=Arm.CANONICAL, item_id=str(number), prompt=f"question {number}") for number in range(5)]
+    loop = EventLoopThread()
+    try:
+        completions = loop.run(bench.null_model.NullBackend(spec).complete(trials, Decoding(), deadline_s=1.0))
+    finally:
+        loop.stop()
+    assert [completion.trial_id for completion in completions] == [trial.trial_id for trial in trials]
+    assert [completion.text for completion in completions] == [bench.null_model.text_for(t.prompt) for t in trials]
+    assert {completion.output_tokens for completion in completions} == {200}
+
+
+def test_stories_of_another_number_share_no_question_and_no_id(bench: SimpleNamespace) -> None:
+    first, second = (bench.durable_path.stories(1_500, number) for number in (1, 2))
+    assert len({item.question for item in [*first, *second]}) == 3_000
+    assert len({item.item_id for item in [*first, *second]}) == 3_000
+    # GSM8K's test questions have 235 characters on average.
+    assert 200 < sum(len(item.question) for item in first) / len(first) < 280
+
+
+def test_every_item_has_its_variants_and_no_two_are_the_same(bench: SimpleNamespace) -> None:
+    items = bench.durable_path.stories(10, 1)
+    variants = bench.durable_path.reworded(items).variants
+    assert len({variant.variant_id for variant in variants}) == 10 * bench.durable_path.VARIANTS
+
+
+def test_a_claim_is_the_ratio_of_the_medians_and_has_its_bound(document: Any) -> None:
+    claims = {
+        claim["name"]: (claim["value"], claim.get("at_least", claim.get("at_most"))) for claim in document["claims"]
+    }
+    assert claims == {
+        "durable path, trials/s on 2 cores": (pytest.approx(1_000), 20_000),
+        "the path / one Celery task a prompt, joined by a chord": (pytest.approx(50), 60),
+        "growth of the processor time a trial, 40 to 400 trials": (pytest.approx(1.2), 1.1),
+        "growth of the router's memory, 40 to 400 trials": (pytest.approx(1.2), 1.1),
+    }
+    assert not any(claim["holds"] for claim in document["claims"])
+
+
+def test_what_is_not_measured_yet_is_said_and_claimed_nowhere(document: Any) -> None:
+    (figure,) = [figure for figure in document["figures"] if str(figure["name"]).startswith("two endpoints")]
+    assert str(figure["note"]).startswith("not measured")
+    assert not any("endpoints" in str(claim["name"]) for claim in document["claims"])
+
+
+def test_every_completion_of_an_audit_is_stored_once(bench: SimpleNamespace, tmp_path: Path) -> None:
+    from proctor.runtime.artifacts import get_model
+
+    with (
+        bench.servers.valkey(tmp_path) as url,
+        bench.durable_path.services(tmp_path / "home", url, inference=2) as path,
+    ):
+        run = path.run(200)
+        manifests = [path.artifacts.get(f"sha256:{found.stem}") for found in (tmp_path / "home").rglob("*.z")]
+        (manifest,) = [AuditManifest.model_validate_json(data) for data in manifests if b'"answered":[{' in data]
+        completions = [
+            completion
+            for shard in manifest.answered
+            for completion in get_model(path.artifacts, shard.completions, CompletionSet).completions
+        ]
+    assert run.trials == len(completions) == len({completion.trial_id for completion in completions}) == 200
+    assert 0 < run.answered_s <= run.graded_s <= run.decided_s
+
+
+def test_a_server_that_ends_at_once_is_an_error_with_its_last_words(bench: SimpleNamespace, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    argv = [sys.executable, "-c", "import sys; sys.exit('no room')"]
+    with bench.servers.process(argv, log) as server, pytest.raises(StackError, match="no room"):
+        bench.servers.wait_for(lambda: False, server, log)
