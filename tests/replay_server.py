@@ -68,6 +68,9 @@ def replay_server(answers: dict[str, str], paraphraser: Paraphraser | None = Non
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             prompt = body.get("prompt") or body["messages"][-1]["content"]
+            if self.path.endswith("/infer"):
+                self._infer(prompt)
+                return
             if paraphraser is not None and body.get("model") == PARAPHRASER:
                 replay.asked_to_reword.append(prompt)
                 self._say(body, prompt, paraphraser(prompt))
@@ -84,6 +87,17 @@ def replay_server(answers: dict[str, str], paraphraser: Paraphraser | None = Non
                 self._reply(404, {"error": {"message": "no recorded answer for this prompt"}})
                 return
             self._say(body, prompt, Said(text))
+
+        def _infer(self, prompt: str) -> None:
+            """The article's contract, which names no model: what is no plain question is to be reworded."""
+            if paraphraser is not None and not prompt.startswith("Question:"):
+                replay.asked_to_reword.append(prompt)
+                said = paraphraser(prompt)
+            else:
+                replay.asked.append(prompt)
+                text = next((answers[question] for question in questions if question in prompt), None)
+                said = Said("no recorded answer for this prompt", status=404) if text is None else Said(text)
+            self._reply(said.status, {"response": said.text} if said.status == 200 else {"error": said.text})
 
         def _say(self, body: dict[str, Any], prompt: str, said: Said) -> None:
             if said.status != 200:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from benchmarking.report import Claim, Figure, medians_s
@@ -57,12 +57,17 @@ def beside_plain(pairs: Sequence[Pair], rounds: int) -> tuple[list[Figure], list
     texts = list(dict.fromkeys(text for pair in pairs for text in pair))
     # A new one each round, which has observed nothing yet.
     rough: list[Bf16Encoder] = []
-    tasks = {
+
+    def in_bf16() -> None:
+        rough.append(Bf16Encoder(fp32))
+        measured(rough[-1], pairs)
+
+    tasks: dict[str, Callable[[], object]] = {
         "plain": lambda: plain.encode(texts, show_progress_bar=False),
         "fp32": lambda: measured(fp32, pairs),
     }
     if has_bf16():
-        tasks["bf16"] = lambda: (rough.append(Bf16Encoder(fp32)), measured(rough[-1], pairs))
+        tasks["bf16"] = in_bf16
     seconds = medians_s(tasks, rounds=rounds)
     ratios = {name: seconds["plain"] / seconds[name] for name in seconds}
     figures = [

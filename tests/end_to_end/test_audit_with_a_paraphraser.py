@@ -164,6 +164,21 @@ def test_a_paraphraser_that_is_down_leaves_the_audit_open_and_it_goes_on_when_it
     assert json.loads(second.stdout)["n_items"] >= 15
 
 
+def test_the_articles_contract_answers_and_rewords_behind_one_url(
+    tmp_path: Path, rewordings: dict[str, str], benchmarks: Path
+) -> None:
+    with served(right_answers(rewordings), rewordings) as server:
+        suite = smaller(with_ids(tmp_path, server.url + "/infer", min_semantic_distance=0.01), 40)
+        run = audit_run(suite, tmp_path / "home", benchmarks)
+        assert len(server.asked_to_reword) >= 40
+    assert run.returncode == 3, run.stderr
+    assert "whatever answers there rewords" in " ".join(run.stderr.split())
+    result = json.loads(run.stdout)
+    assert result["accuracy_canonical"] == result["accuracy_perturbed"] == 1.0
+    report = json.loads(Path(result["report_path"]).with_suffix(".json").read_text("utf-8"))
+    assert "decoding_not_sent" in {limit["code"] for limit in report["limits"]}
+
+
 def test_a_paraphraser_on_triton_rewords_for_a_model_behind_http(
     tmp_path: Path, rewordings: dict[str, str], benchmarks: Path
 ) -> None:

@@ -47,6 +47,7 @@ def worker(service: str, log_level: str, concurrency: int, metrics_port: int | N
     """
     from celery.signals import worker_ready, worker_shutdown
 
+    from proctor.runtime.events import declare_exchange
     from proctor.runtime.files import write_atomic
     from proctor.runtime.tasks import configure, worker_settings
 
@@ -63,6 +64,7 @@ def worker(service: str, log_level: str, concurrency: int, metrics_port: int | N
         ready.unlink(missing_ok=True)
 
         def consuming(**_: Any) -> None:
+            declare_exchange()
             write_atomic(ready, b"consuming\n")
 
         def leaving(**_: Any) -> None:

@@ -81,6 +81,25 @@ def resolve_paraphraser(suite: Suite, settings: Settings) -> EndpointSpec | None
     )
 
 
+def paraphraser_notes(suite: Suite, settings: Settings) -> tuple[str, ...]:
+    """What a person should know of where the rewording model is asked, before the audit.
+
+    Raises:
+        BadInputError: as `resolve_paraphraser` does.
+    """
+    found = resolve_paraphraser(suite, settings)
+    if found is None or found.backend != "infer" or suite.perturbation.paraphraser.endpoint is not None:
+        return ()
+    name = suite.perturbation.paraphrase_model
+    if name in settings.endpoints:
+        return ()
+    return (
+        f"paraphrase_model {name!r} is asked at the audited model's endpoint, {found.url}, whose contract names no "
+        "model: whatever answers there rewords; name its own in paraphraser.endpoint, or in PROCTOR_ENDPOINTS under "
+        "that id",
+    )
+
+
 def resolve_router(suite: Suite, settings: Settings) -> EndpointSpec | None:
     """Find the endpoint of the routers' model; None where the suite asks no routers.
 

@@ -132,7 +132,9 @@ def shard_answered(message: ShardAnswered) -> None:
         outcome = dispatcher.ledger.fail(*shard, message.attempt, cause=cause, retryable=message.retryable)
         logger.warning("shard %s, attempt %d, is %s: %s", "/".join(shard), message.attempt, outcome, cause)
         counting.failed(outcome, Redelivery.FAILED)
-    if outcome not in ("duplicate", "stale", "unknown"):
+    # What failed is not tried again at once, or an outage of a second would use up every attempt: it waits for an
+    # answer to another shard, which shows that things work, or for the reconciler.
+    if outcome in ("recorded", "complete", "dead"):
         dispatcher.go_on(message.audit_id)
 
 

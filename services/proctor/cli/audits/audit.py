@@ -42,7 +42,7 @@ def run(suite_file: Path, home: Path, output: str) -> ExitCode:
     from proctor.cli.terminal import print_json
     from proctor.formats.suites import load_suite
     from proctor.router.audit import gather
-    from proctor.router.endpoints import named_endpoints, paraphrase_model
+    from proctor.router.endpoints import named_endpoints, paraphraser_notes
     from proctor.runtime.settings import LOCAL_TRITON, Settings
     from proctor.runtime.stack import StackSpec
 
@@ -50,7 +50,7 @@ def run(suite_file: Path, home: Path, output: str) -> ExitCode:
     # Before anything is started: a file that cannot be read, or a model that is not named, should cost no start of a
     # stack.
     data = gather(suite, suite_file.parent, settings.bundle, settings.benchmarks)
-    paraphrase_model(suite)
+    data = data._replace(notes=(*data.notes, *paraphraser_notes(suite, settings)))
     spec = StackSpec(mlflow=settings.registry_uri is None, triton=LOCAL_TRITON in named_endpoints(suite))
     with stack_for(home, spec=spec) as stack:
         (result,) = run_audits([data], stack.settings, check_health=stack.check)
