@@ -73,7 +73,7 @@ def noise_evidence(
         *what_is_missing(items, len(targets), usable),
         *handicapped_baseline(accuracies, scoring.significance_alpha),
     )
-    verdict = Verdict.INVALID if problems else _verdict(comparisons, len(noisy), scoring)
+    verdict = Verdict.INVALID if problems else noise_verdict(comparisons, asked=len(noisy), scoring=scoring)
     return NoiseEvidence(
         verdict=verdict,
         reasons=problems or reasons_for(verdict, comparisons, leaks, scoring),
@@ -88,6 +88,24 @@ def noise_evidence(
         without_leaks=comparisons.without_leaks,
         leaks=leaks,
     )
+
+
+def noise_verdict(comparisons: Comparisons, *, asked: int, scoring: ScoringSection) -> Verdict:
+    """What valid comparisons come to, by the rules at the top of this module; never `invalid`.
+
+    Args:
+        comparisons: gains and limits are fractions of the items.
+        asked: how many counts of noisy routers the suite asked; where one of them is not compared, nothing is `clean`.
+        scoring: alpha, and the limit within which every gain's upper bound must be.
+    """
+    alpha, limit = scoring.significance_alpha, scoring.max_allowed_contaminated_items_pct / 100
+    if comparisons.unexplained_gains(alpha):
+        return Verdict.CONTAMINATED
+    measured = len(comparisons.own) == asked
+    within = all(one.gain.high is not None and one.gain.high <= limit for one in comparisons.own)
+    if measured and within and not significant_counts(comparisons.own, alpha):
+        return Verdict.CLEAN
+    return Verdict.INCONCLUSIVE
 
 
 Outcomes = Mapping[Condition, Mapping[str, Outcome]]
@@ -133,14 +151,3 @@ def _setting(model: str, condition: Condition, outcomes: Outcomes, items: Sequen
         degrade=found.degrade,
         invalid_answers=sum(outcomes[condition][item] is Outcome.INVALID for item in items),
     )
-
-
-def _verdict(comparisons: Comparisons, asked: int, scoring: ScoringSection) -> Verdict:
-    alpha, limit = scoring.significance_alpha, scoring.max_allowed_contaminated_items_pct / 100
-    if comparisons.unexplained_gains(alpha):
-        return Verdict.CONTAMINATED
-    measured = len(comparisons.own) == asked
-    within = all(one.gain.high is not None and one.gain.high <= limit for one in comparisons.own)
-    if measured and within and not significant_counts(comparisons.own, alpha):
-        return Verdict.CLEAN
-    return Verdict.INCONCLUSIVE
