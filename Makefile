@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit clean
+.PHONY: help demo test lint unit chaos clean
 
 help: ## Show what can be made.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -44,6 +44,9 @@ lint: $(VENV)/.dev ## Style, types and import rules.
 
 unit: $(VENV)/.dev ## The tests that need no server.
 	$(BIN)/python -m pytest tests/unit
+
+chaos: $(VENV)/.dev ## The long chaos run: a thousand faults over a million trials (docs/faults.md).
+	$(BIN)/python -m tests.chaos.run --faults 1000 --trials 1000000 $(CHAOS)
 
 clean: ## Remove the environment and everything that was made.
 	rm -rf $(VENV) .proctor .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build

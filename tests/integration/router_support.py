@@ -14,7 +14,7 @@ import redis
 
 from proctor.domain.item import Measurements, Variant
 from proctor.domain.manifest import ItemSet, VariantSet
-from proctor.domain.messages import EndpointProbed, Message, StartAudit, VariantsBuilt
+from proctor.domain.messages import EndpointProbed, Message, Reconcile, RunShard, StartAudit, VariantsBuilt
 from proctor.domain.suite import Suite
 from proctor.router import tasks
 from proctor.router.audit import gather, submit, view
@@ -60,6 +60,12 @@ class Bench:
         found = [message for message in self.sent if isinstance(message, kind)]
         self.sent.clear()
         return found
+
+    def handed_out(self) -> list[RunShard]:
+        """The caught shards; where there are none, those that the reconciler hands out."""
+        if not any(isinstance(message, RunShard) for message in self.sent):
+            tasks.reconcile(Reconcile())
+        return [message for message in self.take(RunShard) if isinstance(message, RunShard)]
 
     def state(self, audit: str) -> AuditState:
         return self.records.audit(audit).state

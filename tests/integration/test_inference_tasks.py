@@ -39,7 +39,12 @@ class Worker:
         return EndpointSpec(backend="in_process", url="http://in-process", served_name=MODEL, model_version=pinned)
 
     def run(
-        self, spec: EndpointSpec, *prompts: str, decoding: Decoding | None = None, shard: str | None = None
+        self,
+        spec: EndpointSpec,
+        *prompts: str,
+        decoding: Decoding | None = None,
+        shard: str | None = None,
+        last_attempt: bool = False,
     ) -> ShardAnswered:
         trials = tuple(Trial(arm=Arm.CANONICAL, item_id=str(n), prompt=text) for n, text in enumerate(prompts or "a"))
         digest = shard or put_model(self.store, Shard(shard_id="s1", stage="answer", arm=Arm.CANONICAL, trials=trials))
@@ -52,6 +57,7 @@ class Worker:
                 endpoint=spec,
                 decoding=decoding or Decoding(max_tokens=8),
                 deadline_s=20.0,
+                last_attempt=last_attempt,
             )
         )
         answer = self.sent.pop()
@@ -169,7 +175,7 @@ def test_trials_that_failed_in_passing_are_asked_again(worker: Worker, monkeypat
     assert asked == [["a", "b", "c"], ["b"], ["b"]]
 
 
-def test_a_shard_with_too_many_holes_is_a_failed_one_and_one_with_few_is_an_answered_one(
+def test_a_shard_with_holes_is_a_failed_one_but_for_one_with_few_in_its_last_attempt(
     worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shards, "_AGAIN_AFTER_S", ())
@@ -186,9 +192,12 @@ def test_a_shard_with_too_many_holes_is_a_failed_one_and_one_with_few_is_an_answ
         async def close(self) -> None: ...
 
     monkeypatch.setattr(shards, "open_backend", lambda spec, settings: Dying())
-    few = worker.run(worker.spec(), *["asked"] * 39, "lost")
+    few = worker.run(worker.spec(), *["asked"] * 39, "lost", last_attempt=True)
     assert few.completions is not None
-    many = worker.run(worker.spec(), *["asked"] * 37, "lost", "lost", "lost")
+    earlier = worker.run(worker.spec(), *["asked"] * 39, "lost")
+    assert earlier.completions is None
+    assert earlier.retryable
+    many = worker.run(worker.spec(), *["asked"] * 37, "lost", "lost", "lost", last_attempt=True)
     assert many.completions is None
     assert many.retryable
     assert many.error == "3 of 40 prompts got no answer: connection refused"

@@ -78,6 +78,7 @@ def test_a_failed_shard_is_redelivered_and_its_trials_are_dead_lettered_with_its
     for attempt in range(1, MAX_ATTEMPTS + 1):
         answer(first, attempt=attempt, error="endpoint gone")
         answer(first, attempt=attempt, error="endpoint gone")
+        tasks.reconcile(Reconcile())
     assert registry.get_sample_value("proctor_shard_redeliveries_total", {"cause": "failed"}) == MAX_ATTEMPTS - 1
     assert registry.get_sample_value("proctor_dead_lettered_trials_total") == 64
     assert sum(trials(registry, "dead_lettered").values()) == 64

@@ -78,11 +78,21 @@ def test_an_audit_that_cannot_be_taken_on_keeps_no_other_waiting(bench: Bench, m
     assert bench.sent == [StartAudit(audit_id=second)]
 
 
+def test_a_shard_that_failed_waits_for_an_answer_to_another_or_for_the_reconciler(bench: Bench) -> None:
+    audit = bench.to_answering()
+    first, second = (shard for shard in bench.take(RunShard) if isinstance(shard, RunShard))
+    tasks.shard_answered(ShardAnswered(audit_id=audit, shard_id=first.shard_id, attempt=1, error="no room"))
+    assert bench.take(RunShard) == []
+    tasks.shard_answered(ShardAnswered(audit_id=audit, shard_id=second.shard_id, attempt=1, completions="sha256:c"))
+    again = bench.handed_out()
+    assert [shard.attempt for shard in again if shard.shard_id == first.shard_id] == [2]
+
+
 def test_only_the_last_attempt_at_a_shard_may_leave_trials_unanswered(bench: Bench) -> None:
     audit = bench.to_answering()
     of_first: list[bool] = []
     shard_id = ""
-    while shards := [shard for shard in bench.take(RunShard) if isinstance(shard, RunShard)]:
+    while shards := bench.handed_out():
         for shard in shards:
             shard_id = shard_id or shard.shard_id
             if shard.shard_id == shard_id:

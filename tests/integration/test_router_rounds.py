@@ -354,7 +354,7 @@ def test_a_rewording_model_that_is_down_fails_the_audit_and_only_what_is_missing
     tasks.variants_built(wanted(bench, audit, *ITEMS))
     kept = None
     attempts = 0
-    while shards := shards_of(bench):
+    while shards := bench.handed_out():
         for shard in shards:
             kept = kept or shard.shard_id
             attempts += shard.shard_id != kept

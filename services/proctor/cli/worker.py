@@ -47,7 +47,7 @@ def worker(service: str, log_level: str, concurrency: int, metrics_port: int | N
     """
     from celery.signals import worker_ready, worker_shutdown
 
-    from proctor.runtime.events import declare_exchange
+    from proctor.runtime.events import KnowsTheExchange
     from proctor.runtime.files import write_atomic
     from proctor.runtime.tasks import configure, worker_settings
 
@@ -59,12 +59,12 @@ def worker(service: str, log_level: str, concurrency: int, metrics_port: int | N
 
             stack.enter_context(serving_metrics(service, Address(metrics_host, metrics_port), settings))
         app = configure(settings)
+        app.steps["consumer"].add(KnowsTheExchange)
         importlib.import_module(f"proctor.{service}.tasks")
         ready = settings.home / "run" / f"worker-{service}.ready"
         ready.unlink(missing_ok=True)
 
         def consuming(**_: Any) -> None:
-            declare_exchange()
             write_atomic(ready, b"consuming\n")
 
         def leaving(**_: Any) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from celery import Celery
+from celery import Celery, bootsteps
 from kombu import Exchange, Producer, Queue
 
 from proctor.domain.decision import DecisionEvent
@@ -21,6 +21,20 @@ REGISTRY_QUEUE = Queue(f"{EVENTS_EXCHANGE}.registry", EXCHANGE, routing_key="dec
 
 #: A broker that restarts is back within these attempts; the task that publishes is redelivered otherwise.
 _RETRY_POLICY: dict[str, Any] = {"max_retries": 5, "interval_start": 0.1, "interval_step": 0.5, "interval_max": 2.0}
+
+
+class KnowsTheExchange(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no type information
+    """Lets a worker's connection know, each time that it is made, that the exchange of decisions goes by topic.
+
+    On Redis any worker may put back what another one had in hand when it died. One that does not know the exchange
+    takes it for a direct one, and puts a decision on a queue with the name of its routing key, which nobody consumes.
+    """
+
+    requires = ("celery.worker.consumer.connection:Connection",)
+
+    def start(self, parent: Any) -> None:
+        """Declare the exchange on the connection that the worker consumes from."""
+        EXCHANGE.bind(parent.connection.default_channel).declare()
 
 
 def publish_decision(event: DecisionEvent, app: Celery = proctor_app) -> None:

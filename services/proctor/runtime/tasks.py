@@ -5,6 +5,7 @@ A message's class names its task and queue; it travels as plain JSON and is vali
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import TypeVar
@@ -35,6 +36,8 @@ def configure(settings: Settings) -> Celery:
             "visibility_timeout": settings.timing.visibility_timeout_s,
             "unacked_restore_interval": min(_SWEEP_S, settings.timing.visibility_timeout_s / 4),
             "unacked_restore_throttle": 1,
+            # Nobody sweeps while the lock of a worker that died in a sweep is held: for five minutes, if kombu decides.
+            "unacked_mutex_expire": math.ceil(_SWEEP_S),
             "health_check_interval": 25,
         },
         accept_content=["json"],

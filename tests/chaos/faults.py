@@ -1,0 +1,298 @@
+"""The faults of a chaos run: each is done to a cluster, held for a while, and undone."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import redis
+
+from tests.chaos import hooks, model_server
+from tests.chaos.cluster import Cluster, Role
+from tests.chaos.crash_points import CRASH_POINTS, SERVICES, TICK, CrashPoint
+
+
+class Fault(Protocol):
+    """Something that goes wrong."""
+
+    @property
+    def name(self) -> str:
+        """Its kind, as it is counted."""
+        ...
+
+    def hold_s(self, cluster: Cluster) -> float:
+        """How long it lasts."""
+        ...
+
+    def inject(self, cluster: Cluster) -> bool:
+        """Begin; False where there was nothing that it could be done to."""
+        ...
+
+    def undo(self, cluster: Cluster) -> None:
+        """End."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Momentary:
+    """A fault without an end of its own."""
+
+    def hold_s(self, cluster: Cluster) -> float:
+        return 0.0
+
+    def undo(self, cluster: Cluster) -> None:
+        return None
+
+
+@dataclass(frozen=True)
+class KillWorker(_Momentary):
+    """SIGKILL of a whole worker."""
+
+    role: Role
+
+    @property
+    def name(self) -> str:
+        return f"worker killed ({self.role.service})"
+
+    def inject(self, cluster: Cluster) -> bool:
+        cluster.control.log("killed", victims=[cluster.pids[self.role.name], *cluster.children(self.role)])
+        cluster.kill(self.role)
+        return True
+
+
+@dataclass(frozen=True)
+class KillChild(_Momentary):
+    """SIGKILL of a pool's child under a parent that lives on."""
+
+    role: Role
+    draw: int
+    name: str = "child killed"
+
+    def inject(self, cluster: Cluster) -> bool:
+        children = cluster.children(self.role)
+        if not children:
+            return False
+        victim = children[self.draw % len(children)]
+        cluster.control.log("killed", victims=[victim])
+        with suppress(ProcessLookupError):
+            os.kill(victim, signal.SIGKILL)
+        return True
+
+
+@dataclass(frozen=True)
+class PauseWorker:
+    """SIGSTOP of a worker until after its lease and its message's visibility timeout; then it simply goes on."""
+
+    role: Role
+    name: str = "worker paused past the visibility timeout"
+
+    def hold_s(self, cluster: Cluster) -> float:
+        return 1.5 * cluster.settings.timing.visibility_timeout_s
+
+    def inject(self, cluster: Cluster) -> bool:
+        cluster.signal(self.role, signal.SIGSTOP)
+        return True
+
+    def undo(self, cluster: Cluster) -> None:
+        cluster.signal(self.role, signal.SIGCONT)
+
+
+@dataclass(frozen=True)
+class RestartBroker:
+    """SIGKILL of Valkey, which comes back over its append-only file."""
+
+    down_s: float = 0.5
+    name: str = "broker restarted"
+
+    def hold_s(self, cluster: Cluster) -> float:
+        return self.down_s
+
+    def inject(self, cluster: Cluster) -> bool:
+        cluster.stop_broker()
+        return True
+
+    def undo(self, cluster: Cluster) -> None:
+        cluster.start_broker()
+
+
+@dataclass(frozen=True)
+class ResetConnections(_Momentary):
+    """Every connection to the broker and the ledger breaks."""
+
+    name: str = "connections reset"
+
+    def inject(self, cluster: Cluster) -> bool:
+        with suppress(redis.RedisError):
+            for kind in ("normal", "pubsub"):
+                cluster.broker.client_kill_filter(_type=kind)
+        return True
+
+
+@dataclass(frozen=True)
+class Redeliver(_Momentary):
+    """The broker delivers again what is in hand, as it does when a visibility timeout is over before the work is."""
+
+    name: str = "message delivered twice"
+
+    def inject(self, cluster: Cluster) -> bool:
+        with suppress(redis.RedisError):
+            held = [json.loads(text) for text in cluster.broker.hvals("unacked")]
+            for message, _, queue in held:
+                message["properties"]["delivery_info"]["redelivered"] = True
+                cluster.broker.rpush(queue, json.dumps(message))  # to the front, as kombu does
+            return bool(held)
+        return False
+
+
+@dataclass(frozen=True)
+class LoseMessage(_Momentary):
+    """A message is taken from its queue and reaches nobody, as when the broker's reply is dropped on its way."""
+
+    task: str = ""
+    """Only a message of this task; any by default, but for the one that comes by itself."""
+    name: str = "message lost"
+
+    def inject(self, cluster: Cluster) -> bool:
+        with suppress(redis.RedisError):
+            for queue in SERVICES:
+                waiting: Any = cluster.broker.lrange(queue, 0, -1)
+                for text in waiting:
+                    task = json.loads(text)["headers"].get("task")
+                    if task != TICK and self.task in ("", task):
+                        return bool(cluster.broker.lrem(queue, 1, text))
+        return False
+
+
+@dataclass(frozen=True)
+class Standing:
+    """An order that a model server or a store finds for as long as it stands."""
+
+    name: str
+    order: str
+    seconds: float
+    value: str = "1"
+
+    def hold_s(self, cluster: Cluster) -> float:
+        return self.seconds
+
+    def inject(self, cluster: Cluster) -> bool:
+        cluster.control.order(self.order, self.value)
+        return True
+
+    def undo(self, cluster: Cluster) -> None:
+        cluster.control.withdraw(self.order)
+
+
+@dataclass(frozen=True)
+class KillModel:
+    """The model server dies, and is back after a moment."""
+
+    down_s: float = 1.0
+    name: str = "model server killed"
+
+    def hold_s(self, cluster: Cluster) -> float:
+        return self.down_s
+
+    def inject(self, cluster: Cluster) -> bool:
+        cluster.stop_model()
+        return True
+
+    def undo(self, cluster: Cluster) -> None:
+        cluster.start_model()
+
+
+@dataclass(frozen=True)
+class KillTriton:
+    """The Triton server dies with its stubs, and starts again after a moment. Nothing where a run has none."""
+
+    down_s: float = 1.0
+    name: str = "Triton killed"
+
+    def hold_s(self, cluster: Cluster) -> float:
+        return self.down_s
+
+    def inject(self, cluster: Cluster) -> bool:
+        if cluster.triton is not None:
+            cluster.triton.kill()
+        return cluster.triton is not None
+
+    def undo(self, cluster: Cluster) -> None:
+        if cluster.triton is not None:
+            cluster.triton.start(wait=False)
+
+
+@dataclass(frozen=True)
+class WrongClock:
+    """A worker comes back with a clock that is an hour off, and stays so for a while."""
+
+    role: Role
+    seconds: float
+    name: str = "clock wrong by an hour"
+
+    def hold_s(self, cluster: Cluster) -> float:
+        return 3.0
+
+    def inject(self, cluster: Cluster) -> bool:
+        cluster.wrong_clock(self.role, self.seconds)
+        return True
+
+    def undo(self, cluster: Cluster) -> None:
+        cluster.wrong_clock(self.role, 0.0)
+
+
+@dataclass(frozen=True)
+class CrashAt(_Momentary):
+    """The next worker that comes to a boundary dies there."""
+
+    point: CrashPoint
+
+    @property
+    def name(self) -> str:
+        return f"crash at {self.point.name}"
+
+    def inject(self, cluster: Cluster) -> bool:
+        cluster.control.order(f"crash-{self.point.name}")
+        return True
+
+
+def kinds(roles: Sequence[Role], rng: random.Random, *, triton: bool = False) -> list[Fault]:
+    """One fault of every kind, each with its victim drawn; that of Triton only where there is one."""
+    any_role = rng.choice(roles)
+    pools = [role for role in roles if role.children > 1]
+    answering = [role for role in roles if role.service in ("inference", "router")]
+    return [
+        *(
+            KillWorker(rng.choice([role for role in roles if role.service == name]))
+            for name in {r.service: 0 for r in roles}
+        ),
+        *(KillChild(rng.choice(pools), rng.randrange(1 << 16)) for _ in pools[:1]),
+        PauseWorker(rng.choice(answering)),
+        RestartBroker(),
+        ResetConnections(),
+        Redeliver(),
+        LoseMessage(),
+        KillModel(),
+        *([KillTriton()] if triton else []),
+        Standing("model slow", hooks.SLOW_MODEL, 2.0, "0.3"),
+        Standing("model erring", hooks.BROKEN_MODEL, 0.5),
+        Standing("model answers out of order", model_server.DISORDERED_MODEL, 2.0),
+        Standing("model drops connections", model_server.ABRUPT_MODEL, 0.5),
+        Standing("artifact store full", hooks.DISK_FULL, 0.5),
+        WrongClock(any_role, rng.choice([-3600.0, 3600.0])),
+        *(CrashAt(point) for point in CRASH_POINTS),
+    ]
+
+
+def schedule(roles: Sequence[Role], seed: int, *, triton: bool = False) -> Iterator[Fault]:
+    """Faults without end: every kind once, in a drawn order, and again with other victims and in another order."""
+    rng = random.Random(seed)
+    while True:
+        batch = kinds(roles, rng, triton=triton)
+        rng.shuffle(batch)
+        yield from batch

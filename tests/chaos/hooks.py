@@ -1,0 +1,188 @@
+"""What a chaos run lays into a worker's process before it starts: faults on demand, and stand-ins for what is costly.
+
+Everything here is outside the package: the worker that runs is Proctor's own, over its own broker, ledger and stores.
+Three pieces are replaced by others with the same contract, because they are not what is being tested and would take
+the time: the sentence encoder (by vectors of a hash), the reference models (by `tests.chaos.arithmetic`, inside the
+process as they are), and MLflow (by a file with one line for each write).
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import importlib
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.chaos import arithmetic, crash_points
+from tests.chaos.control import Control
+
+#: Environment of a worker: the control folder; seconds by which its clock is wrong; the planted bug, if any.
+CONTROL, SKEW, PLANT = "CHAOS_CONTROL", "CHAOS_SKEW_S", "CHAOS_PLANT"
+DISK_FULL, SLOW_MODEL, BROKEN_MODEL = "disk-full", "slow-model", "broken-model"
+REGISTRY = "registry.jsonl"
+
+
+def install(service: str) -> None:
+    """Lay everything into this process, for the worker of one service."""
+    folder = Path(os.environ[CONTROL])
+    control = Control(folder)
+    _skew_the_clock(float(os.environ.get(SKEW) or 0.0))
+    importlib.import_module(f"proctor.{service}.tasks")
+    _fill_the_disk(control)
+    if service == "perturbation":
+        replace("proctor.perturbation.tasks", "_encoder", HashedEncoder)
+    if service == "inference":
+        _answer_in_process(control)
+    if service == "registry":
+        _write_to_a_file(folder / REGISTRY)
+    if service == "router":
+        _log_the_ledger(control)
+    if plant := os.environ.get(PLANT):
+        importlib.import_module(f"tests.chaos.planted.{plant}").plant(service)
+    crash_points.install(service, control)
+
+
+def replace(module: str, name: str, value: Any) -> Any:
+    """Put something in the place of a module's attribute, and return what was there.
+
+    Raises:
+        AttributeError: there is nothing of that name, so that whatever was to be replaced would go on unnoticed.
+    """
+    owner: Any = importlib.import_module(module)
+    before = getattr(owner, name)
+    setattr(owner, name, value)
+    return before
+
+
+def _skew_the_clock(seconds: float) -> None:
+    """Let every module that has taken `time.time` for itself, and every later one, see a clock that is wrong."""
+    if not seconds:
+        return
+    right = time.time
+
+    def wrong() -> float:
+        return right() + seconds
+
+    for module in list(sys.modules.values()):
+        for name, value in list(getattr(module, "__dict__", {}).items()):
+            if value is right:
+                setattr(module, name, wrong)
+
+
+def _fill_the_disk(control: Control) -> None:
+    def write_if_there_is_room(path: Path, data: bytes, **keywords: Any) -> None:
+        if control.standing(DISK_FULL) is not None:
+            control.log("disk-full")
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(path, data, **keywords)
+
+    write = replace("proctor.runtime.artifacts", "write_atomic", write_if_there_is_room)
+
+
+class HashedEncoder:
+    """Vectors that a text's hash decides; two different texts are at a cosine distance of about 0.3."""
+
+    name = "hashed"
+    digest = fingerprint = "sha256:" + "e" * 64
+    loaded = True
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray[Any, Any]:
+        """One unit vector a text."""
+        seeds = [int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") for text in texts]
+        noise = np.stack([np.random.default_rng(seed).normal(size=64) for seed in seeds])
+        noise *= np.sqrt(0.3) / np.linalg.norm(noise, axis=1, keepdims=True)
+        return np.concatenate([np.full((len(texts), 1), np.sqrt(0.7)), noise], axis=1).astype(np.float32)
+
+
+def _answer_in_process(control: Control) -> None:
+    import asyncio
+
+    from proctor.domain.messages import EndpointSpec
+    from proctor.domain.trial import Completion, Decoding, Trial
+    from proctor.inference.backend import Answer, Backend, Probe, TrialFailure, answered, failed
+    from proctor.runtime.settings import Settings
+
+    class Sums:
+        """The model of `tests.chaos.arithmetic`, where the reference models would be."""
+
+        def __init__(self, spec: EndpointSpec) -> None:
+            self._spec = spec
+
+        async def probe(self) -> Probe:
+            return Probe(True, arithmetic.DIGEST, "in process")
+
+        async def complete(self, trials: Sequence[Trial], decoding: Decoding, *, deadline_s: float) -> list[Completion]:
+            began = time.monotonic()
+            if (wait := control.standing(SLOW_MODEL)) is not None:
+                await asyncio.sleep(min(float(wait), deadline_s))
+            if control.standing(BROKEN_MODEL) is not None:
+                failure = TrialFailure("the model server is broken", retryable=True)
+                return [failed(trial, self._spec, failure.again()) for trial in trials]
+            completions = []
+            for trial in trials:
+                if arithmetic.POISON in trial.prompt:
+                    control.log("poisoned")
+                    os.kill(os.getpid(), signal.SIGKILL)
+                said = Answer(arithmetic.answer(trial.prompt), "stop", 20, 5, arithmetic.DIGEST)
+                completions.append(answered(trial, self._spec, said, latency_s=time.monotonic() - began))
+            return completions
+
+        async def close(self) -> None:
+            return None
+
+    def opened(spec: EndpointSpec, settings: Settings) -> Backend:
+        if spec.backend == "in_process":
+            return Sums(spec)
+        backend: Backend = open_backend(spec, settings)
+        return backend
+
+    def logged(message: Any) -> Any:
+        control.log("begin", audit=message.audit_id, shard=message.shard_id, attempt=message.attempt)
+        answer = attempt(message)
+        control.log("end", audit=message.audit_id, shard=message.shard_id, attempt=message.attempt)
+        return answer
+
+    open_backend = replace("proctor.inference.shards", "open_backend", opened)
+    attempt = replace("proctor.inference.tasks", "_attempt", logged)
+
+
+def _write_to_a_file(path: Path) -> None:
+    from proctor.domain.decision import DecisionEvent
+
+    def write(uri: str, event: DecisionEvent, *_: Any) -> str:
+        line = json.dumps(event.plain(), sort_keys=True).encode() + b"\n"
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.write(descriptor, line)
+        finally:
+            os.close(descriptor)
+        return "1"
+
+    replace("proctor.registry.tasks", "write_with_retries", write)
+
+
+def _log_the_ledger(control: Control) -> None:
+    from proctor.router.ledger import Ledger
+
+    record, fail = Ledger.record, Ledger.fail
+
+    def recorded(self: Ledger, audit_id: str, stage: str, shard_id: str, completions: str) -> str:
+        outcome = record(self, audit_id, stage, shard_id, completions)
+        control.log("record", audit=audit_id, shard=shard_id, outcome=outcome)
+        return outcome
+
+    def given_up(self: Ledger, audit_id: str, stage: str, shard_id: str, attempt: int, **keywords: Any) -> str:
+        outcome = fail(self, audit_id, stage, shard_id, attempt, **keywords)
+        control.log("fail", audit=audit_id, shard=shard_id, outcome=outcome, cause=keywords["cause"])
+        return outcome
+
+    Ledger.record, Ledger.fail = recorded, given_up  # type: ignore[method-assign]

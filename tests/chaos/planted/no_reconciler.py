@@ -1,0 +1,11 @@
+"""Planted bug: nobody looks for what was lost."""
+
+from __future__ import annotations
+
+
+def plant(service: str) -> None:
+    """Have the router's periodic task do nothing."""
+    if service == "router":
+        from proctor.router.dispatch import Dispatcher
+
+        Dispatcher.reconcile = lambda self, audit_id: None  # type: ignore[method-assign]

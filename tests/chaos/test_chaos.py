@@ -1,0 +1,56 @@
+"""The short chaos run: every kind of fault and every crash point once.
+
+`make chaos` runs the long one; docs/faults.md says what both of them do.
+"""
+
+from __future__ import annotations
+
+import ast
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.chaos import figures
+from tests.chaos.crash_points import CRASH_POINTS, CrashPoint
+from tests.chaos.faults import kinds
+from tests.chaos.run import ROLES, Extent, lanes, run_lanes
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def test_every_fault_and_every_crash_point_loses_nothing_and_counts_nothing_twice(tmp_path: Path) -> None:
+    of = lanes(150, count=2)
+    calm = run_lanes(tmp_path / "calm", of, Extent(rounds=1))
+    calm.findings.raise_if_broken()
+    rng = random.Random(5)
+    faults = kinds(ROLES, rng)
+    rng.shuffle(faults)
+    extent = Extent(faults=len(faults), every_s=0.4, limit_s=120)
+    chaos = run_lanes(tmp_path / "chaos", of, extent, faults, calm_reports=calm.reports)
+    chaos.findings.raise_if_broken()
+    assert chaos.faults.keys() == {fault.name for fault in faults}
+    assert figures.crashes(chaos.events).keys() == {point.name for point in CRASH_POINTS}
+    assert figures.duplicates_suppressed(chaos.events) > 0
+    assert chaos.findings.reports_compared == chaos.findings.audits > len(of)
+
+
+def test_the_checker_shares_no_code_with_what_it_checks() -> None:
+    for name in ("checker", "stores"):
+        tree = ast.parse((Path(__file__).parent / f"{name}.py").read_text())
+        modules = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+        modules |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+        assert not [module for module in modules if module.split(".")[0] == "proctor"], modules
+
+
+def test_a_crash_point_names_something_that_exists() -> None:
+    import importlib
+
+    def found(point: CrashPoint) -> bool:
+        module, _, path = point.target.partition(":")
+        owner: object = importlib.import_module(module)
+        for part in path.split("."):
+            owner = getattr(owner, part)
+        return callable(owner)
+
+    assert all(found(point) for point in CRASH_POINTS)
