@@ -39,6 +39,7 @@ from proctor.perturbation.engine import reword
 from proctor.perturbation.library.store import VariantLibrary
 from proctor.perturbation.strategies.compose import make_chain
 from proctor.perturbation.strategies.rules import RULE_STRATEGIES
+from proctor.runtime.garbage import prepare_for_many_objects
 from proctor.runtime.records import Records
 
 #: Where the speed is promised, and what is promised there.
@@ -82,6 +83,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     packages: list[str] = ["numpy", "pydantic"]
     figures: list[Figure] = []
     claims: list[Claim] = []
+    # As the workers and the service do.
+    prepare_for_many_objects()
     parts = [_rules(items, options.processes, options.rounds), _warm(items, options.rounds)]
     if options.texts:
         packages += ["torch", "sentence-transformers"]
@@ -133,7 +136,7 @@ def _rules(items: Sequence[Item], processes: int, rounds: int) -> tuple[list[Fig
     seeds = itertools.count()
     counts: list[Made] = []
     # Started anew and not forked: a process in which torch has threads may not be.
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=prepare_for_many_objects) as pool:
 
         def task() -> None:
             counts.append(_together(pool.map(make, shards, itertools.repeat(next(seeds)))))

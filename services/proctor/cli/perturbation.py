@@ -106,6 +106,7 @@ def serve(
     from proctor.perturbation.library.store import VariantLibrary
     from proctor.perturbation.serving.limits import Limits
     from proctor.perturbation.serving.stream_engine import StreamEngine
+    from proctor.runtime.garbage import prepare_for_many_objects
     from proctor.runtime.records import Records
     from proctor.runtime.settings import Settings
 
@@ -128,6 +129,7 @@ def serve(
         say(f"the perturbation service listens on {bound}{' (TLS)' if tls else ''}", err=True)
 
     records = Records(settings.records_url)
+    prepare_for_many_objects()
 
     def resolve() -> ResolvedEncoder:
         return resolve_encoder(encoder or None, settings.encoder_precision)

@@ -49,6 +49,7 @@ def worker(service: str, log_level: str, concurrency: int, metrics_port: int | N
 
     from proctor.runtime.events import KnowsTheExchange
     from proctor.runtime.files import write_atomic
+    from proctor.runtime.garbage import prepare_for_many_objects
     from proctor.runtime.tasks import configure, worker_settings
 
     settings = worker_settings()
@@ -61,6 +62,7 @@ def worker(service: str, log_level: str, concurrency: int, metrics_port: int | N
         app = configure(settings)
         app.steps["consumer"].add(KnowsTheExchange)
         importlib.import_module(f"proctor.{service}.tasks")
+        prepare_for_many_objects()
         ready = settings.home / "run" / f"worker-{service}.ready"
         ready.unlink(missing_ok=True)
 

@@ -18,7 +18,7 @@ from proctor.runtime.settings import EncoderPrecision
 log = logging.getLogger(__name__)
 
 #: A forward pass: the arithmetic costs less than in fp32, so the overhead of a pass weighs more.
-_BATCH_BYTES: Final = 10_000
+_BATCH_TOKENS: Final = 2_200
 _CPUINFO: Final = Path("/proc/cpuinfo")
 #: x86 and Arm. Without them torch computes bf16 too, but slower than fp32.
 _BF16_FLAGS: Final = re.compile(r"^(?:flags|Features)\s*:.*\b(?:amx_bf16|avx512_bf16|bf16)\b", re.MULTILINE)
@@ -54,7 +54,7 @@ class Bf16Encoder:
 
         # One block for all batches: autocast keeps the weights that it converted as long as the block lasts.
         with torch.autocast("cpu", dtype=torch.bfloat16):
-            return self.exact.encode(texts, batch_bytes=_BATCH_BYTES)
+            return self.exact.encode(texts, batch_tokens=_BATCH_TOKENS)
 
 
 def at_precision(encoder: SentenceEncoder, precision: EncoderPrecision) -> ResolvedEncoder:
