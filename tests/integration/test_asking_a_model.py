@@ -201,7 +201,6 @@ def test_a_model_that_is_away_is_one_clear_error(tmp_path: Path) -> None:
 def test_a_model_that_is_too_slow_is_one_clear_error_and_what_came_in_time_is_kept(
     tmp_path: Path, recorded: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "_DEADLINE_S", 1.0)
     never = threading.Event()
     answer = replaying(recorded)
 
@@ -210,7 +209,8 @@ def test_a_model_that_is_too_slow_is_one_clear_error_and_what_came_in_time_is_ke
         return answer(prompt)
 
     try:
-        with replay_server({}, slow) as server:
+        with replay_server({}, slow) as server, monkeypatch.context() as patched:
+            patched.setattr(asking, "_DEADLINE_S", 1.0)
             built = build(tmp_path, server.url)
     finally:
         never.set()

@@ -28,7 +28,6 @@ from proctor.domain.trial import ANSWER_STAGE, Arm, Completion, Decoding, Shard,
 from proctor.router import tasks
 from proctor.router.audit import gather, view
 from proctor.router.endpoints import named_endpoints, resolve_router, router_model
-from proctor.router.ledger import MAX_ATTEMPTS
 from proctor.runtime.artifacts import get_model, put_model
 from proctor.runtime.records import AuditState
 from tests.integration.router_support import PINNED, Bench, router_bench
@@ -169,9 +168,8 @@ def test_routers_that_answer_nothing_end_the_audit_and_are_asked_again_when_it_i
 
 def test_a_router_s_endpoint_that_is_down_leaves_the_audit_open_with_the_cause(bench: Bench) -> None:
     audit = bench.to_answering()
-    for _ in range(MAX_ATTEMPTS * 5):
-        for shard in first_shards(list(bench.sent)):
-            bench.sent.remove(shard)
+    while shards := bench.handed_out():
+        for shard in shards:
             tasks.shard_answered(
                 ShardAnswered(
                     audit_id=audit,
