@@ -19,7 +19,7 @@ from tests.support import free_port, shared_data
 from tests.triton_paraphraser import write_paraphraser
 from tests.triton_server import triton_server
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(420)
 
 #: GPT-4's rewordings with a sentence around them that has nothing to do with the problem: far enough from the
 #: original for the article's window, where the rewordings alone are not.

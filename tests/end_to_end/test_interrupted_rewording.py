@@ -16,7 +16,7 @@ from tests.paraphraser import PARAPHRASER, Said, recorded_rewordings, replaying
 from tests.replay_server import MODEL, recorded_answers, replay_server
 from tests.support import shared_data, wait_until
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(420)
 
 ITEMS = REWRITE_SHARD_TRIALS + 8
 

@@ -17,7 +17,7 @@ from tests.scripted_router import SCRIPTED_ROUTER, write_scripted_router
 from tests.support import REPOSITORY, run_proctor
 from tests.triton_server import triton_server
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(420)
 
 ITEMS = 30
 ROUTERS = 9

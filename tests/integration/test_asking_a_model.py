@@ -20,7 +20,7 @@ from tests.support import free_port, shared_data
 from tests.triton_paraphraser import write_paraphraser
 from tests.triton_server import triton_server
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 STRATEGIES = ("paraphrase_llm", "back_translation", "forward_full", "noisy_rewrite")
 ITEMS = 20
 
