@@ -9,11 +9,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.replay_server import MODEL, Replay, recorded_answers, replay_server
+from tests.replay_server import Replay, recorded_answers, replay_server
+from tests.suites.gsm8k import gsm8k_suite
 from tests.support import free_port, shared_data, wait_until
 
 pytestmark = pytest.mark.timeout(180)
@@ -25,36 +25,11 @@ def replay() -> Iterator[Replay]:
         yield server
 
 
-def suite_file(folder: Path, endpoint: str, **changes: Any) -> Path:
+def suite_file(folder: Path, endpoint: str) -> Path:
     """A suite over the first 50 GSM8K items with GPT-4's rewordings as imported variants."""
-    data = shared_data()
-    suite = {
-        "audit_suite_id": "gsm8k-replayed",
-        "model_config": {
-            "model_id": f"tests/{MODEL}",
-            "model_version": "sha256:" + "5" * 64,
-            "endpoint": endpoint,
-        },
-        "dataset_config": {
-            "benchmark_name": "gsm8k",
-            "path": str(data / "gsm8k" / "test.jsonl"),
-            "sample_size": 50,
-            "selection": "first",
-        },
-        "perturbation_config": {
-            "perturbation_strategy": "imported",
-            "rewordings_path": str(data / "gsm8k" / "rephrased.jsonl"),
-            "num_variants_per_item": 1,
-            "min_semantic_distance": 0.01,
-            "max_semantic_distance": 0.45,
-        },
-        "decoding_config": {"max_tokens": 768},
-        "metric_config": {"extractor": "numeric"},
-        **changes,
-    }
-    path = folder / "suite.json"
-    path.write_text(json.dumps(suite))
-    return path
+    file = shared_data() / "gsm8k" / "rephrased.jsonl"
+    imported = {"perturbation_strategy": "imported", "rewordings_path": str(file)}
+    return gsm8k_suite(folder, endpoint, items=50, perturbation=imported)
 
 
 def audit_run(suite: Path, home: Path) -> list[str]:

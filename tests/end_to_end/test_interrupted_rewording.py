@@ -13,7 +13,8 @@ import pytest
 
 from proctor.router.plan import REWRITE_SHARD_TRIALS
 from tests.paraphraser import PARAPHRASER, Said, recorded_rewordings, replaying
-from tests.replay_server import MODEL, recorded_answers, replay_server
+from tests.replay_server import recorded_answers, replay_server
+from tests.suites.gsm8k import gsm8k_suite
 from tests.support import shared_data, wait_until
 
 pytestmark = pytest.mark.timeout(420)
@@ -22,32 +23,8 @@ ITEMS = REWRITE_SHARD_TRIALS + 8
 
 
 def suite_file(folder: Path, endpoint: str) -> Path:
-    suite = {
-        "audit_suite_id": "gsm8k-reworded",
-        "model_config": {
-            "model_id": f"tests/{MODEL}",
-            "model_version": "sha256:" + "5" * 64,
-            "endpoint": endpoint,
-        },
-        "dataset_config": {
-            "benchmark_name": "gsm8k",
-            "path": str(shared_data() / "gsm8k" / "test.jsonl"),
-            "sample_size": ITEMS,
-            "selection": "first",
-        },
-        "perturbation_config": {
-            "perturbation_strategy": "paraphrase_llm",
-            "paraphrase_model": f"tests/{PARAPHRASER}",
-            "num_variants_per_item": 1,
-            "min_semantic_distance": 0.01,
-            "min_yield": 0.1,
-        },
-        "decoding_config": {"max_tokens": 768},
-        "metric_config": {"extractor": "numeric"},
-    }
-    path = folder / "suite.json"
-    path.write_text(json.dumps(suite))
-    return path
+    asking_one = {"perturbation_strategy": "paraphrase_llm", "paraphrase_model": f"tests/{PARAPHRASER}"}
+    return gsm8k_suite(folder, endpoint, items=ITEMS, perturbation={**asking_one, "min_yield": 0.1})
 
 
 def test_rewordings_that_were_there_when_an_audit_was_interrupted_are_not_asked_for_again(tmp_path: Path) -> None:

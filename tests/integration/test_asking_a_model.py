@@ -16,6 +16,7 @@ from proctor.cli.main import main
 from proctor.cli.variants import asking
 from tests.paraphraser import PARAPHRASER, REFUSAL, Said, recorded_rewordings, replaying
 from tests.replay_server import replay_server
+from tests.suites.gsm8k import gsm8k_suite
 from tests.support import free_port, shared_data
 from tests.triton_paraphraser import write_paraphraser
 from tests.triton_server import triton_server
@@ -78,27 +79,8 @@ def server_of(
 
 
 def suite_file(folder: Path, url: str, **perturbation: Any) -> Path:
-    suite = {
-        "audit_suite_id": "gsm8k-reworded",
-        "model_config": {"model_id": "tests/any", "model_version": "sha256:" + "5" * 64, "endpoint": url},
-        "dataset_config": {
-            "benchmark_name": "gsm8k",
-            "path": str(shared_data() / "gsm8k" / "test.jsonl"),
-            "sample_size": ITEMS,
-            "selection": "first",
-        },
-        "perturbation_config": {
-            "perturbation_strategy": "paraphrase_llm",
-            "paraphrase_model": f"tests/{PARAPHRASER}",
-            "num_variants_per_item": 1,
-            "min_semantic_distance": 0.01,
-            "max_semantic_distance": 0.45,
-            **perturbation,
-        },
-    }
-    path = folder / "suite.json"
-    path.write_text(json.dumps(suite))
-    return path
+    asking_one = {"perturbation_strategy": "paraphrase_llm", "paraphrase_model": f"tests/{PARAPHRASER}"}
+    return gsm8k_suite(folder, url, items=ITEMS, perturbation={**asking_one, **perturbation})
 
 
 class Built(NamedTuple):
