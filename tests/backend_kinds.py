@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from proctor.domain.messages import EndpointSpec
+from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.suite import Backend
 from tests.forwarder import Forwarder
 from tests.misbehaving_triton import DECOUPLED, PLAIN, TENSORRT_LLM

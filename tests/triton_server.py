@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from proctor.domain.messages import EndpointSpec
+from proctor.domain.endpoint import EndpointSpec
 from tests.support import free_port, missing, wait_until
 
 QUESTION = "Question: what is the capital of {entity}?\nOptions:\n{options}\nAnswer:"

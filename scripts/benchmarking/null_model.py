@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from benchmarking.stories import made_up
-from proctor.domain.messages import EndpointSpec
+from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.trial import Completion, Decoding, Trial
 from proctor.inference.backend import Answer, Probe, answered
 

@@ -106,7 +106,7 @@ class HashedEncoder:
 def _answer_in_process(control: Control) -> None:
     import asyncio
 
-    from proctor.domain.messages import EndpointSpec
+    from proctor.domain.endpoint import EndpointSpec
     from proctor.domain.trial import Completion, Decoding, Trial
     from proctor.inference.backend import Answer, Backend, Probe, TrialFailure, answered, failed
     from proctor.runtime.settings import Settings

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from proctor.domain.messages import QUEUES
+from proctor.domain.messages import SERVICES
 from tests.support import missing, wait_until
 
 pytestmark = pytest.mark.timeout(300)
@@ -106,7 +106,7 @@ def test_what_triton_the_ledger_and_mlflow_count_is_what_was_asked_and_decided(t
 
 def test_the_services_are_named_with_their_versions(two_runs: Any) -> None:
     services = two_runs[0]["services"]
-    workers = {f"worker-{name}" for name in QUEUES}
+    workers = {f"worker-{name}" for name in SERVICES}
     assert set(services) == {"valkey", "triton", "mlflow"} | workers
     assert all(re.fullmatch(r"\w+ \d+\.\d+(\.\d+)?\S*", version) for version in services.values()), services
 

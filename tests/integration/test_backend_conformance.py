@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 import pytest
 
+from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import EndpointError
-from proctor.domain.messages import EndpointSpec
 from proctor.domain.trial import Arm, Completion, Decoding, Trial
 from proctor.inference import retry, shards
 from proctor.inference.backend import MAX_ANSWER_BYTES, MAX_PROMPT_BYTES, Backend, Probe

@@ -13,9 +13,9 @@ import pytest
 from proctor.cli.main import main
 from proctor.domain.card import ContentDigests
 from proctor.domain.decision import DecisionEvent, DecisionOutcome
+from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.evidence import Verdict
 from proctor.domain.manifest import ItemSet, VariantSet
-from proctor.domain.messages import EndpointSpec
 from proctor.perturbation.library.fidelity import fidelities, with_controls
 from proctor.router.audit import AuditInputs
 from proctor.runtime.artifacts import LocalArtifacts, put_model

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import BadInputError, EndpointError
-from proctor.domain.messages import EndpointSpec
 from proctor.domain.trial import Arm, Completion, Decoding, Trial
 from proctor.inference import retry
 from proctor.inference.backend import Probe

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from proctor.domain.canonical import bytes_digest
+from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.manifest import CompletionSet
-from proctor.domain.messages import EndpointProbed, EndpointSpec, Message, ProbeEndpoint, RunShard, ShardAnswered
+from proctor.domain.messages import EndpointProbed, Message, ProbeEndpoint, RunShard, ShardAnswered
 from proctor.domain.trial import Arm, Completion, Decoding, Shard, Trial
 from proctor.inference import shards, tasks
 from proctor.inference.event_loop import EventLoopThread

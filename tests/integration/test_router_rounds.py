@@ -11,12 +11,12 @@ import pytest
 import redis
 
 from proctor.cli.main import main
+from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import BadInputError, ExitCode, StoreError
 from proctor.domain.manifest import AuditManifest, CompletionSet, PromptSet, RewriteSet
 from proctor.domain.messages import (
     BuildVariants,
     EndpointProbed,
-    EndpointSpec,
     Message,
     ProbeEndpoint,
     Reconcile,

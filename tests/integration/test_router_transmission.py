@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import BadInputError
 from proctor.domain.manifest import AuditManifest, CompletionSet, RewriteSet
 from proctor.domain.messages import (
     EndpointProbed,
-    EndpointSpec,
     Message,
     RunShard,
     ScoreAudit,

@@ -20,7 +20,8 @@ from kombu import Connection
 from prometheus_client import Metric as Family
 from prometheus_client.parser import text_string_to_metric_families
 
-from proctor.domain.messages import QUEUES, EndpointSpec, Message, Reconcile, RunShard
+from proctor.domain.endpoint import EndpointSpec
+from proctor.domain.messages import SERVICES, Message, Reconcile, RunShard
 from proctor.domain.trial import Arm, Decoding, Shard, Trial
 from proctor.runtime.artifacts import LocalArtifacts, put_model
 from proctor.runtime.local_services import StackSpec, local_services
@@ -264,7 +265,7 @@ def test_a_stack_shows_the_port_on_which_a_worker_serves_its_metrics(home: Home)
 def test_each_worker_of_a_stack_gets_a_port_of_its_own(home: Home) -> None:
     services = local_services(home.settings, StackSpec(mlflow=False, triton=False, metrics=True)).services
     ports = [port for service in services for port in service.ports.values()]
-    assert len(ports) == len(set(ports)) == 1 + len(QUEUES)
+    assert len(ports) == len(set(ports)) == 1 + len(SERVICES)
 
 
 def test_a_stack_that_serves_no_metrics_keeps_a_port_in_the_environment_from_its_workers(home: Home) -> None:

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
+from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import StackError
 from proctor.domain.manifest import AuditManifest, CompletionSet
-from proctor.domain.messages import EndpointSpec
 from proctor.domain.trial import Arm, Decoding, Trial
 from proctor.inference.event_loop import EventLoopThread
 from tests.support import REPOSITORY

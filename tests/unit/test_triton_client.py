@@ -10,8 +10,8 @@ import grpc
 import pytest
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
+from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import BadInputError, EndpointError
-from proctor.domain.messages import EndpointSpec
 from proctor.domain.trial import Arm, Completion, Decoding, Trial
 from proctor.inference.backend import MAX_ANSWER_BYTES, Probe
 from proctor.inference.triton import TritonBackend

@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
-from proctor.domain.messages import QUEUES
+from proctor.domain.messages import SERVICES
 
 
 @click.command()
-@click.argument("service", type=click.Choice(QUEUES))
+@click.argument("service", type=click.Choice(SERVICES))
 @click.option("--log-level", default="INFO", show_default=True, help="Celery's log level.")
 @click.option(
     "--concurrency",

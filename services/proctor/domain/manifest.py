@@ -11,13 +11,43 @@ from proctor.domain.fidelity import Fidelity
 from proctor.domain.item import Item, Rejection, Variant
 from proctor.domain.suite import Suite
 from proctor.domain.suite_types import Backend
-from proctor.domain.trial import Completion, Decoding, Trial
+from proctor.domain.trial import Arm, Completion, Decoding, Outcome, Trial
+
+#: Items that are stored, planned and graded together: few enough that a service never holds a large audit whole.
+CHUNK_ITEMS = 1024
 
 
 class ItemSet(Frozen):
-    """The selected items of an audit, in the order in which they were drawn."""
+    """Selected items of an audit, in the order in which they were drawn: all of them, or a chunk."""
 
     items: tuple[Item, ...]
+
+
+class ItemIndex(Frozen):
+    """Where an audit's items are: chunks of at most CHUNK_ITEMS, in order."""
+
+    n_items: int
+    chunks: tuple[str, ...]
+    """Digests of ItemSets."""
+
+
+class VariantChunk(Frozen):
+    """The variants of one chunk of items, in the items' order."""
+
+    variants: tuple[Variant, ...]
+
+
+class VariantIndex(Frozen):
+    """Where an audit's variants are, and what is known of all of them."""
+
+    n_variants: int
+    n_items_with_variants: int
+    chunks: tuple[str, ...]
+    """Digests of VariantChunks: as many as the ItemIndex has, and in its order."""
+    summary: str
+    """Digest of the VariantSet without its variants: rejections, encoder, controls."""
+    rewordings_digest: str
+    """`VariantSet.rewordings_digest` of all of them."""
 
 
 class VariantSet(Frozen):
@@ -45,6 +75,26 @@ class CompletionSet(Frozen):
     completions: tuple[Completion, ...]
 
 
+class GradeSet(Frozen):
+    """What a shard's answers are worth: a row a trial, in the shard's order, as columns of equal length."""
+
+    shard: str
+    """Digest of the Shard."""
+    completions: str
+    """Digest of the CompletionSet that was graded."""
+    extractor: str
+    """Name of the extractor that read the answers."""
+    arm: Arm
+    trial_ids: tuple[str, ...]
+    item_ids: tuple[str, ...]
+    variant_ids: tuple[str | None, ...]
+    replicates: tuple[int, ...]
+    outcomes: tuple[Outcome | None, ...]
+    """None for an error row: nothing came back."""
+    truncated: tuple[bool, ...]
+    """Whether the answer ended at the ceiling of tokens."""
+
+
 class DeadShard(Frozen):
     """A shard that failed for good: its trials are error rows."""
 
@@ -57,6 +107,8 @@ class AnsweredShard(Frozen):
 
     shard: str
     completions: str
+    grades: str | None = None
+    """Digest of the GradeSet, where they were graded as they came in."""
 
 
 class PromptSet(Frozen):
@@ -100,7 +152,9 @@ class AuditManifest(Frozen):
     backend: Backend | None = None
     """How the endpoint was spoken to."""
     items: str
+    """Digest of the ItemIndex."""
     variants: str
+    """Digest of the VariantIndex."""
     answered: tuple[AnsweredShard, ...]
     dead: tuple[DeadShard, ...]
     paraphraser: ParaphraserFacts | None = None

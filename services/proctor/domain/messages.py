@@ -6,44 +6,64 @@ is the only one that knows an audit's state; the others get what they need in th
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import ClassVar
+
+from pydantic import Field
 
 from proctor.domain.base import Frozen
 from proctor.domain.card import ContentDigests
 from proctor.domain.decision import DecisionEvent
-from proctor.domain.suite import Backend
+from proctor.domain.endpoint import EndpointSpec
+from proctor.domain.manifest import AnsweredShard
 from proctor.domain.trial import ANSWER_STAGE, Decoding
 
-QUEUES = ("router", "perturbation", "inference", "scorer", "registry")
+SERVICES = ("router", "perturbation", "inference", "scorer", "registry")
 EVENTS_EXCHANGE = "proctor.events"
 
 
+class Priority(StrEnum):
+    """Which audits' shards go first. Each has a queue of its own: Redis knows no priorities inside one."""
+
+    HIGH = "high"
+    NORMAL = "normal"
+    LOW = "low"
+
+    @property
+    def suffix(self) -> str:
+        """Of the queue's name behind the service's."""
+        return "" if self is Priority.NORMAL else f".{self.value}"
+
+
+#: In the order in which a worker looks into them, the most urgent first.
+QUEUES = {
+    service: tuple(f"{service}{priority.suffix}" for priority in Priority) if service == "inference" else (service,)
+    for service in SERVICES
+}
+
+
 class Message(Frozen):
-    """A message: its class names the task that handles it and the queue on which it travels."""
+    """A message: its class names the task that handles it, and it knows the queue on which it travels."""
 
     task: ClassVar[str]
 
-    @classmethod
-    def queue(cls) -> str:
+    @property
+    def queue(self) -> str:
         """The queue is the service's name, the first part of the task's."""
-        return cls.task.partition(".")[0]
-
-
-class EndpointSpec(Frozen):
-    """A model behind an endpoint, resolved: what an inference worker needs to ask it."""
-
-    backend: Backend
-    url: str
-    served_name: str
-    model_version: str | None
-    """The pinned content hash, or a prefix of it; None where no version is pinned."""
-    chat: bool = False
+        return self.task.partition(".")[0]
 
 
 class StartAudit(Message):
     """Begin, or go on with, an audit whose record exists."""
 
     task: ClassVar[str] = "router.start"
+    audit_id: str
+
+
+class TakeOn(Message):
+    """Go on with an audit where it is, e.g. one that was paused."""
+
+    task: ClassVar[str] = "router.take_on"
     audit_id: str
 
 
@@ -67,7 +87,7 @@ class EndpointProbed(Message):
 
 
 class BuildVariants(Message):
-    """Reword the items of an audit. `items` is the digest of a JSON list of items in the artifact store."""
+    """Reword the items of an audit. `items` is the digest of an ItemIndex."""
 
     task: ClassVar[str] = "perturbation.build"
     audit_id: str
@@ -90,41 +110,93 @@ class VariantsBuilt(Message):
     task: ClassVar[str] = "router.variants_built"
     audit_id: str
     variants: str | None = None
-    """Digest of a VariantSet."""
+    """Digest of a VariantIndex."""
     prompts: str | None = None
     """Digest of a PromptSet: what the rewording model must be asked before the variants can be built."""
     error: str | None = None
 
 
-class RunShard(Message):
-    """Ask a model a shard of prompts."""
+class ShardToRun(Frozen):
+    """One shard of those that a worker is asked together."""
 
-    task: ClassVar[str] = "inference.run_shard"
-    audit_id: str
-    stage: str = ANSWER_STAGE
-    """The stage of the audit whose ledger holds the shard."""
     shard_id: str
     attempt: int
     shard: str
     """Digest of the Shard in the artifact store."""
-    endpoint: EndpointSpec
-    decoding: Decoding
-    deadline_s: float
     last_attempt: bool = False
     """Whether the shard is not asked again, so that a few trials without an answer are better than none with one."""
 
 
-class ShardAnswered(Message):
-    """A shard's completions are in the artifact store, or the attempt failed (`error`)."""
+class RunShards(Message):
+    """Ask a model shards of prompts. Several travel together where the model is quick: a message costs the same."""
 
-    task: ClassVar[str] = "router.shard_answered"
+    task: ClassVar[str] = "inference.run_shards"
     audit_id: str
     stage: str = ANSWER_STAGE
+    """The stage of the audit whose ledger holds the shards."""
+    shards: tuple[ShardToRun, ...] = Field(min_length=1)
+    endpoint: EndpointSpec
+    decoding: Decoding
+    deadline_s: float
+    priority: Priority = Priority.NORMAL
+
+    @property
+    def queue(self) -> str:
+        """The service's queue of this priority."""
+        return super().queue + self.priority.suffix
+
+
+class ShardAnswer(Frozen):
+    """A shard's completions are in the artifact store, or the attempt failed (`error`)."""
+
     shard_id: str
     attempt: int
     completions: str | None = None
+    """Digest of the CompletionSet."""
     error: str | None = None
     retryable: bool = True
+    handed_back: bool = False
+    """With `error`: the worker is leaving and did not get to it, which is nobody's failure."""
+    unreachable: bool = False
+    """With `error`: no trial of it got an answer, so the endpoint may be away."""
+    n_trials: int = 0
+    seconds: float = 0.0
+    """How long the worker took over the shard, beside others that it asked at the same time."""
+    input_tokens: int = 0
+    """Of all trials, as far as the endpoint reports them."""
+    output_tokens: int = 0
+
+
+class ShardsAnswered(Message):
+    """What became of shards that a worker was asked. They may be fewer than it was asked together."""
+
+    task: ClassVar[str] = "router.shards_answered"
+    audit_id: str
+    stage: str = ANSWER_STAGE
+    answers: tuple[ShardAnswer, ...] = Field(min_length=1)
+    seconds: float = 0.0
+    """How long the worker took over all of them."""
+
+
+class GradeShards(Message):
+    """Grade shards as they are answered, so that little is left to do when the last one is."""
+
+    task: ClassVar[str] = "scorer.grade"
+    audit_id: str
+    items: str
+    """Digest of the audit's ItemIndex."""
+    extractor: str
+    """As the suite names it."""
+    shards: tuple[AnsweredShard, ...] = Field(min_length=1)
+
+
+class ShardsGraded(Message):
+    """Grades are in the artifact store: digests of GradeSets, in the order of the shards that were to be graded."""
+
+    task: ClassVar[str] = "router.shards_graded"
+    audit_id: str
+    graded: tuple[AnsweredShard, ...] = Field(min_length=1)
+    """The shards, each with the digest of its grades."""
 
 
 class Reconcile(Message):

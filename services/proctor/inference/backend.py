@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from proctor.domain.canonical import digest_matches
+from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import EndpointError
-from proctor.domain.messages import EndpointSpec
 from proctor.domain.trial import Completion, Decoding, FinishReason, Trial
 
 #: A prompt above this is refused before it is sent: no benchmark has one, and 64 of them travel at once.

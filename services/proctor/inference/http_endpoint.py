@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import httpx
 
-from proctor.domain.messages import EndpointSpec
+from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.trial import Completion, Trial
 from proctor.inference.address import HttpAddress
 from proctor.inference.api_keys import without_key

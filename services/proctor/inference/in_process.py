@@ -8,8 +8,8 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import EndpointError, ProctorError
-from proctor.domain.messages import EndpointSpec
 from proctor.domain.trial import Completion, Decoding, Trial
 from proctor.inference.backend import (
     Answer,

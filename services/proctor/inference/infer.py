@@ -14,7 +14,7 @@ import os
 import random
 from collections.abc import Mapping, Sequence
 
-from proctor.domain.messages import EndpointSpec
+from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.trial import Completion, Decoding, Trial
 from proctor.inference.address import http_address
 from proctor.inference.api_keys import api_key

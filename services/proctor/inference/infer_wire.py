@@ -11,7 +11,7 @@ import json
 from typing import Any
 
 from proctor.domain.canonical import FULL_DIGEST, short_id
-from proctor.domain.messages import EndpointSpec
+from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.trial import FinishReason, Trial
 from proctor.inference.backend import Answer, TrialFailure, check_version, printable
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import EndpointError
-from proctor.domain.messages import EndpointSpec
 from proctor.inference.backend import Backend
 from proctor.runtime.settings import Settings
 

@@ -11,7 +11,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from proctor.domain.messages import EndpointSpec
+from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.trial import Completion, Decoding, Trial
 from proctor.inference.address import http_address
 from proctor.inference.api_keys import api_key

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from proctor.domain.messages import EndpointSpec
+from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.trial import Decoding, FinishReason
 from proctor.inference.backend import Answer, TrialFailure, printable
 

@@ -6,8 +6,8 @@ import asyncio
 import time
 from collections.abc import Sequence
 
+from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import EndpointError
-from proctor.domain.messages import EndpointSpec
 from proctor.domain.trial import Completion, Decoding, Trial
 from proctor.inference.backend import Backend, Probe
 from proctor.inference.open_backend import open_backend

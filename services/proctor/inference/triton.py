@@ -14,8 +14,8 @@ from typing import Any
 import grpc
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
+from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import BadInputError, EndpointError
-from proctor.domain.messages import EndpointSpec
 from proctor.domain.trial import Completion, Decoding, Trial
 from proctor.inference.backend import Probe, TrialFailure, answered, check_version, failed, printable, prompt_bytes
 from proctor.inference.triton_facts import ModelFacts, read_facts

@@ -9,9 +9,9 @@ from proctor import __version__
 from proctor.domain.base import Frozen
 from proctor.domain.canonical import short_id
 from proctor.domain.card import ContentDigests, ProtocolCard, protocol_card
+from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import BadInputError
 from proctor.domain.manifest import ItemSet
-from proctor.domain.messages import EndpointSpec
 from proctor.domain.suite import Suite
 from proctor.domain.trial import ANSWER_STAGE, PARAPHRASE_STAGE, TRANSMIT_STAGE, Decoding
 from proctor.formats.gate_calibration import parse_gate_calibration

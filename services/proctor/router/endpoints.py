@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import BadInputError
-from proctor.domain.messages import EndpointSpec
 from proctor.domain.suite import Backend, Suite
 from proctor.runtime.settings import Settings
 

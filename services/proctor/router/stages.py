@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.manifest import AnsweredShard, DeadShard, ItemSet, PromptSet, RewriteSet, VariantSet
-from proctor.domain.messages import EndpointSpec
 from proctor.domain.trial import ANSWER_STAGE, Decoding, Shard
 from proctor.router.audit import AuditInputs, AuditView
 from proctor.router.endpoints import asks_routers_by_chat, router_model

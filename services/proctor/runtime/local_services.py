@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from proctor.domain.errors import StackError
-from proctor.domain.messages import QUEUES
+from proctor.domain.messages import SERVICES
 from proctor.runtime.files import write_atomic
 from proctor.runtime.ports import free_ports
 from proctor.runtime.service import Readiness, Service
@@ -35,7 +35,7 @@ class StackSpec:
     mlflow: bool = True
     triton: bool = True
     """Serve the bundle's models on Triton where this machine can run it."""
-    workers: tuple[str, ...] = QUEUES
+    workers: tuple[str, ...] = SERVICES
     metrics: bool = False
     """Have each worker serve Prometheus metrics, on a port of its own."""
 

@@ -58,7 +58,7 @@ def configure(settings: Settings) -> Celery:
 
 def send(message: Message) -> None:
     """Publish a message on its queue."""
-    app.send_task(message.task, kwargs={"message": message.plain()}, queue=message.queue(), ignore_result=True)
+    app.send_task(message.task, kwargs={"message": message.plain()}, queue=message.queue, ignore_result=True)
 
 
 def redelivered() -> bool:

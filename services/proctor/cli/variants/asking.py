@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
+from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import EndpointError
-from proctor.domain.messages import EndpointSpec
 from proctor.domain.suite import Suite
 from proctor.domain.trial import Completion, Decoding, Trial
 from proctor.inference.event_loop import EventLoopThread
