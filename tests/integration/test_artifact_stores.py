@@ -107,6 +107,14 @@ def test_equal_content_is_one_object(place: Place, data: bytes) -> None:
     assert held.count(object_name(digest)) == 1
 
 
+def test_content_that_is_there_is_not_written_again(tmp_path: Path) -> None:
+    store = LocalArtifacts(tmp_path)
+    path = tmp_path / object_name(store.put(b"content"))
+    written = path.stat()
+    store.put(b"content")
+    assert (path.stat().st_ino, path.stat().st_mtime_ns) == (written.st_ino, written.st_mtime_ns)
+
+
 def test_writers_at_the_same_time_leave_one_object(place: Place) -> None:
     data = random.Random(5).randbytes(20_000)
     with ThreadPoolExecutor(8) as pool:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from proctor.domain.errors import BadInputError
 from proctor.domain.item import Item
-from proctor.grading import EXTRACTORS, resolve_extractor
+from proctor.grading import EXTRACTORS, numbers, resolve_extractor
 from proctor.grading.letters import chosen_option
-from proctor.grading.numbers import boxed, final_number, number_text, whole_number_text
+from proctor.grading.numbers import boxed, final_number, last_number, number_text, plain_notation, whole_number_text
 from tests.support import missing, shared_data
 
 CHOICES = ("Rome", "Oslo", "Paris", "New York", "York", "Lima", "Bern", "Kyiv", "Doha", "Riga")
@@ -106,6 +106,49 @@ def test_hostile_text_is_read_in_little_time(text: str) -> None:
     for extractor in EXTRACTORS.values():
         extractor.extract(text, CHOICES)
     assert time.perf_counter() - started < 5.0
+
+
+#: What numbers are made of, and what stands between them.
+_BITS = st.lists(
+    st.sampled_from([*"0123456789.,/ $€-+eE%\n\\{}()#:=aA", "x ", " 2 1/2", "1,000", "\u2212", "\uff11", "\u0663"]),
+    max_size=60,
+).map("".join)
+
+
+@given(_BITS | st.text(max_size=80))
+def test_the_last_number_is_the_same_however_much_of_the_text_is_read_at_once(text: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(numbers, "_PIECE", len(text) + 1)
+        whole = last_number(text)
+        patch.setattr(numbers, "_PIECE", 3)
+        assert last_number(text) == whole
+
+
+@given(_BITS.filter(lambda text: "\\" not in text and "{" not in text), st.sampled_from(["\u2212", "\\,"]))
+def test_a_text_in_plain_notation_is_read_as_it_is_beside_one_that_is_not(text: str, other: str) -> None:
+    if text.isascii():
+        assert plain_notation(text) == text
+        assert plain_notation(f"{text}\n{other}").rpartition("\n")[0] == text
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("The an\u017fwer is 7 of 9", 7), ("ANSWER: 7 of 9", 7), ("Answers: 7 of 9", 9)]
+)
+def test_a_cue_is_found_in_any_case(text: str, value: int) -> None:
+    assert final_number(text) == value
+
+
+@pytest.mark.parametrize("word", ["not", "Never", "EXCEPT", "neither", "nor", "cannot", "isn't", "ISN\u2019T"])
+def test_an_option_that_a_negation_mentions_is_no_answer(word: str) -> None:
+    assert chosen_option(f"I would say it {word} be Paris here", CHOICES) is None
+    assert chosen_option("I would say it might be Paris here", CHOICES) == "Paris"
+
+
+@pytest.mark.parametrize(
+    "cue", ["Answer:", "final answer is", "best option would be", "choose", "Pick", "select", "GO WITH", "option"]
+)
+def test_every_cue_is_found_within_a_text(cue: str) -> None:
+    assert chosen_option(f"There were many of them. {cue} C here", CHOICES) == "Paris"
 
 
 def test_nested_boxes_are_read_with_their_braces() -> None:

@@ -13,16 +13,17 @@ from hypothesis import strategies as st
 
 from proctor.domain.canonical import canonical_json
 
-_TEXT = st.text(st.characters(exclude_categories=["Cs"]))
-_NUMBERS = st.integers(-(2**53) + 1, 2**53 - 1) | st.floats(allow_nan=False, allow_infinity=False)
-_PLAIN = st.recursive(
-    st.none() | st.booleans() | _NUMBERS | _TEXT,
-    lambda inner: st.lists(inner) | st.dictionaries(_TEXT, inner) | st.tuples(inner, inner),
-)
-
 
 class Colour(StrEnum):
     RED = "red"
+
+
+_TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+_NUMBERS = st.integers(-(2**53) + 1, 2**53 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+_PLAIN = st.recursive(
+    st.none() | st.booleans() | _NUMBERS | _TEXT | st.just(Colour.RED),
+    lambda inner: st.lists(inner) | st.dictionaries(_TEXT, inner) | st.tuples(inner, inner),
+)
 
 
 @given(_PLAIN)
@@ -42,6 +43,7 @@ def test_every_float_is_written_as_ecmascript_writes_it(value: float) -> None:
         ([1.0, -0.0, 1e21, 1e-7, 1e16, 0.0001, 123456.5], b"[1,0,1e+21,1e-7,10000000000000000,0.0001,123456.5]"),
         ({"\U0001f600": 1, "\ufb33": 2, "b": 3}, '{"b":3,"\U0001f600":1,"\ufb33":2}'.encode()),
         ({"text": '\x00\x1f\x7f\u2028\\"/\n'}, b'{"text":"\\u0000\\u001f\x7f\xe2\x80\xa8\\\\\\"/\\n"}'),
+        ({Colour.RED: [Colour.RED, "\u20ac"]}, '{"red":["red","\u20ac"]}'.encode()),
         ({"colour": Colour.RED, "of": (True, None)}, b'{"colour":"red","of":[true,null]}'),
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,6 +25,23 @@ def test_an_item_without_options_shows_its_question() -> None:
 def test_solved_examples_come_first_in_the_same_form() -> None:
     section = PromptSection(template="Q: {question}\nA:", few_shot=(FewShotExample(question="1+1?", answer="2"),))
     assert render_prompt(section, "2+2?", ()) == "Q: 1+1?\nA: 2\n\nQ: 2+2?\nA:"
+
+
+def test_the_examples_of_one_suite_are_not_those_of_another() -> None:
+    sections = [PromptSection(few_shot=(FewShotExample(question="1+1?", answer=answer),)) for answer in ("2", "two")]
+    first, second = (render_prompt(section, "2+2?", ()) for section in sections)
+    assert first == "Question: 1+1?\nAnswer: 2\n\nQuestion: 2+2?\nAnswer:"
+    assert second == first.replace(" 2\n", " two\n")
+
+
+@given(st.lists(st.sampled_from(["{question}", "{options}", "{", "}", "text", "{{options}}"]), max_size=6), st.text())
+def test_a_template_is_filled_at_every_place(parts: list[str], question: str) -> None:
+    template = "{question}{options}" + "".join(parts)
+    expected = "".join(
+        question if piece == "{question}" else "A. yes\nB. no" if piece == "{options}" else piece
+        for piece in re.split(r"(\{question\}|\{options\})", template)
+    )
+    assert render_prompt(PromptSection(template=template), question, ("yes", "no")) == expected
 
 
 @given(st.text(), st.lists(st.text(), min_size=2, max_size=5))

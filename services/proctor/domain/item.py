@@ -7,7 +7,7 @@ from typing import Any, Self
 from pydantic import Field, model_validator
 
 from proctor.domain.base import Frozen
-from proctor.domain.canonical import json_digest, short_id
+from proctor.domain.canonical import json_digest, quoted, text_id
 from proctor.domain.labels import LabelScheme
 
 #: Options are asked for by letter, so there can be no more than the alphabet has.
@@ -80,8 +80,13 @@ class Variant(Frozen):
     @property
     def variant_id(self) -> str:
         """Identifier over the content alone: the same rewording of the same item is the same variant."""
-        content = {"item": self.item_hash, "question": self.question, "choices": self.choices}
-        return short_id(content if self.labels is None else {**content, "labels": self.labels.value})
+        # Canonical JSON written out, as in Trial.trial_id.
+        choices = ",".join([quoted(choice) for choice in self.choices])
+        labels = "" if self.labels is None else f',"labels":{quoted(self.labels)}'
+        content = (
+            f'{{"choices":[{choices}],"item":{quoted(self.item_hash)}{labels},"question":{quoted(self.question)}}}'
+        )
+        return text_id(content)
 
 
 class Rejection(Frozen):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, GetCoreSchemaHandler
+from pydantic_core import CoreSchema
+from pydantic_core.core_schema import json_or_python_schema, no_info_after_validator_function
 
 from proctor.domain.base import Frozen
-from proctor.domain.canonical import short_id
+from proctor.domain.canonical import quoted, text_id
 from proctor.domain.labels import LabelScheme
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -70,7 +72,10 @@ class Trial(Frozen):
     @property
     def trial_id(self) -> str:
         """Identifier within its audit, over the key of design.md (stage, arm, item, variant, router, replicate)."""
-        return short_id([self.stage, self.arm, self.item_id, self.variant_id, self.router_index, self.replicate])
+        # Canonical JSON written out, because every service does this for every trial; short_id takes twice as long.
+        variant = "null" if self.variant_id is None else quoted(self.variant_id)
+        key = f"[{quoted(self.stage)},{quoted(self.arm)},{quoted(self.item_id)},{variant}"
+        return text_id(f"{key},{self.router_index},{self.replicate}]")
 
 
 class Decoding(Frozen):
@@ -94,26 +99,37 @@ class Shard(Frozen):
     trials: tuple[Trial, ...] = Field(min_length=1, max_length=256)
 
 
+def _storable(text: str) -> str:
+    return text if text.isascii() else _LONE_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+class _StoredAsItIs:
+    """JSON that can be read at all holds no half of a pair, so what comes out of a store needs no look in Python."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        text = handler(source)
+        return json_or_python_schema(text, no_info_after_validator_function(_storable, text))
+
+
+#: Text of a model: a JSON answer may hold half of a surrogate pair, which is no text and cannot be encoded.
+StorableText = Annotated[str, _StoredAsItIs]
+
+
 class Completion(Frozen):
     """What the model returned for a trial. `error` is set when nothing came back; that is not a wrong answer."""
 
     trial_id: str
-    text: str = ""
+    text: StorableText = ""
     finish_reason: FinishReason = "unknown"
     input_tokens: int | None = None
     output_tokens: int | None = None
     model_digest: str | None = None
     endpoint: str = ""
     latency_ms: float = 0.0
-    error: str | None = None
+    error: StorableText | None = None
     retryable: bool = False
     """With `error`: whether asking again may help (an unreachable endpoint, a deadline), or not (a refused prompt)."""
-
-    @field_validator("text", "error")
-    @classmethod
-    def _can_be_stored(cls, value: str | None) -> str | None:
-        # A JSON answer may hold half of a surrogate pair, which is no text and cannot be encoded.
-        return None if value is None else _LONE_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)
 
 
 class Outcome(StrEnum):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
+from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
@@ -37,6 +38,7 @@ class Extractor(NamedTuple):
     """(extracted, target) -> whether the answer is right."""
 
 
+@lru_cache(maxsize=4096)  # every trial of an item asks for its target's, and they come close together
 def target_number(target: str) -> Fraction | None:
     """The number that a target is, or that a worked solution (GSM8K's `#### 18`) ends in; None where it is text."""
     return final_number(target) if "####" in target else whole_number_text(target)
@@ -48,8 +50,13 @@ def _number_in(text: str, choices: tuple[str, ...], labels: LabelScheme | None =
 
 
 def _is_number(extracted: str, target: str) -> bool:
+    return _target_text(target) == extracted
+
+
+@lru_cache(maxsize=4096)
+def _target_text(target: str) -> str | None:
     value = target_number(target)
-    return value is not None and number_text(value) == extracted
+    return None if value is None else number_text(value)
 
 
 def _whole_text(text: str, choices: tuple[str, ...], labels: LabelScheme | None = None) -> str | None:
@@ -68,37 +75,48 @@ EXTRACTORS: Mapping[str, Extractor] = MappingProxyType(
 )
 
 
-def resolve_extractor(name: str, items: Sequence[Item]) -> Extractor:
+def resolve_extractor(name: str, items: Iterable[Item]) -> Extractor:
     """The extractor of a suite's `metric_config.extractor`, checked against the items that it is to read.
 
-    `auto` is `choice_letter` for multiple choice, `numeric` where every target is a number, else `exact`.
+    `auto` is `choice_letter` for multiple choice, `numeric` where every target is a number, else `exact`. The items
+    are gone through once, to the end.
 
     Raises:
         BadInputError: for an unknown name, for items of which only some have options, and for an item that the
             named extractor could never grade.
     """
-    without_choices = [item.item_id for item in items if not item.choices]
-    without_number = [item.item_id for item in items if target_number(item.target) is None]
+    n_items = n_without_choices = 0
+    without_choices: Item | None = None
+    without_number: Item | None = None
+    for item in items:
+        n_items += 1
+        if not item.choices:
+            n_without_choices += 1
+            without_choices = without_choices or item
+        elif name == "auto":
+            continue
+        if without_number is None and target_number(item.target) is None:
+            without_number = item
     if name == "auto":
-        if without_choices and len(without_choices) < len(items):
+        if without_choices is not None and n_without_choices < n_items:
             raise BadInputError(
-                f"metric_config.extractor 'auto': {len(without_choices)} of {len(items)} items have no options "
-                f"(first: {without_choices[0]!r}); audit the two kinds in two suites, or name an extractor"
+                f"metric_config.extractor 'auto': {n_without_choices} of {n_items} items have no options "
+                f"(first: {without_choices.item_id!r}); audit the two kinds in two suites, or name an extractor"
             )
-        if items and not without_choices:
+        if n_items and without_choices is None:
             return EXTRACTORS["choice_letter"]
-        return EXTRACTORS["exact" if without_number else "numeric"]
+        return EXTRACTORS["numeric" if without_number is None else "exact"]
     if name not in EXTRACTORS:
         raise BadInputError(f"metric_config.extractor {name!r} is unknown; use auto, {', '.join(EXTRACTORS)}")
-    if name == "choice_letter" and without_choices:
+    if name == "choice_letter" and without_choices is not None:
         raise BadInputError(
-            f"metric_config.extractor 'choice_letter': item {without_choices[0]!r} has no options; "
+            f"metric_config.extractor 'choice_letter': item {without_choices.item_id!r} has no options; "
             "name the column of the options in dataset_config.choices_field, or use numeric or exact"
         )
-    if name == "numeric" and without_number:
-        target = next(item.target for item in items if item.item_id == without_number[0])
+    if name == "numeric" and without_number is not None:
         raise BadInputError(
-            f"metric_config.extractor 'numeric': the target {target[:80]!r} of item {without_number[0]!r} is not a "
-            "number; use exact, or name the right column in dataset_config.target_field"
+            f"metric_config.extractor 'numeric': the target {without_number.target[:80]!r} of item "
+            f"{without_number.item_id!r} is not a number; use exact, or name the right column in "
+            "dataset_config.target_field"
         )
     return EXTRACTORS[name]

@@ -17,13 +17,14 @@ def grade(trial: Trial, completion: Completion, target: str, extractor: Extracto
         ValueError: for a completion of another trial, and for an error row, which is a missing answer and not a
             wrong one.
     """
-    if completion.trial_id != trial.trial_id:
-        raise ValueError(f"completion of trial {completion.trial_id!r} cannot be graded as trial {trial.trial_id!r}")
+    trial_id = trial.trial_id
+    if completion.trial_id != trial_id:
+        raise ValueError(f"completion of trial {completion.trial_id!r} cannot be graded as trial {trial_id!r}")
     if completion.error is not None:
-        raise ValueError(f"trial {trial.trial_id!r} is an error row ({completion.error[:80]!r}) and has no grade")
+        raise ValueError(f"trial {trial_id!r} is an error row ({completion.error[:80]!r}) and has no grade")
     extracted = extractor.extract(completion.text, trial.choices, trial.labels)
     if extracted is None:
         outcome = Outcome.INVALID
     else:
         outcome = Outcome.CORRECT if extractor.agrees(extracted, target) else Outcome.INCORRECT
-    return Grade(trial_id=trial.trial_id, outcome=outcome, extracted=extracted, extractor=extractor.name)
+    return Grade(trial_id=trial_id, outcome=outcome, extracted=extracted, extractor=extractor.name)

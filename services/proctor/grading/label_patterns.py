@@ -81,7 +81,8 @@ def _patterns(places: Mapping[str, int], label: str, any_case: str, cued: str) -
         leading=re.compile(
             rf"[\s*_`\"'“(\[]{{0,8}}(?P<label>{label})[\s*_`\"'”]{{0,4}}[.):\]][\s*_`)]{{0,8}}(?P<rest>[^\n]{{0,500}})"
         ),
-        cue=re.compile(rf"{_CUE}|\boption\s{{1,4}}(?=[(\[*]?(?:{label})\b)", re.IGNORECASE),
+        # What a cue can begin with is looked for first, which takes a third of the time.
+        cue=re.compile(rf"\b(?=[abcfgoprs])(?:{_CUE}|\boption\s{{1,4}}(?=[(\[*]?(?:{label})\b))", re.IGNORECASE),
         cued=re.compile(
             rf"(?:(?:the\s{{1,4}})?(?:option|letter|choice)\s{{1,4}})?[\s*_`\"'“(\[{{$]{{0,8}}(?P<label>{cued})"
             r"(?![A-Za-z0-9'’])[*_`\"'”)\]}$]{0,8}(?P<rest>[^\n]{0,60})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 from proctor.domain.labels import LabelScheme
 from proctor.grading.label_patterns import LabelPatterns, patterns
@@ -16,7 +17,7 @@ _MAX_CUES = 20
 
 _WORD_FOLLOWS = re.compile(r"\s+[a-z]")
 _CLAUSE = re.compile(r"\s+(?:because|since|as|for|which|and|but)\b")
-_NEGATION = re.compile(r"\b(?:not|never|except|neither|nor|cannot)\b|n['’]t\b", re.IGNORECASE)
+_NEGATION = re.compile(r"(?=[nec])(?:\b(?:not|never|except|neither|nor|cannot)\b|n['’]t\b)", re.IGNORECASE)
 
 
 def normalised(text: str) -> str:
@@ -73,10 +74,14 @@ def _option(label: str, choices: tuple[str, ...], known: LabelPatterns) -> str |
     return choices[place] if place is not None else None
 
 
+#: An option is compared with every part of an answer that may name it, in every trial of its item.
+_normalised_choice = lru_cache(maxsize=4096)(normalised)
+
+
 def _option_of_text(text: str, choices: tuple[str, ...]) -> str | None:
     """The one option that equals the text."""
     wanted = normalised(text)
-    same = [choice for choice in choices if normalised(choice) == wanted]
+    same = [choice for choice in choices if _normalised_choice(choice) == wanted]
     return same[0] if len(same) == 1 and wanted else None
 
 
@@ -120,9 +125,10 @@ def _mentioned(text: str, choices: tuple[str, ...]) -> str | None:
     rest = f" {' '.join(unicodedata.normalize('NFKC', text).casefold().split())} "
     found: list[str] = []
     for choice in sorted(choices, key=lambda choice: (-len(choice), choice)):
-        wanted = normalised(choice)
-        pattern = re.compile(rf"(?<!\w){re.escape(wanted)}(?!\w)")
-        if wanted and pattern.search(rest):
+        wanted = _normalised_choice(choice)
+        if not wanted or wanted not in rest:
+            continue
+        rest, times = re.subn(rf"(?<!\w){re.escape(wanted)}(?!\w)", " ", rest)
+        if times:
             found.append(choice)
-            rest = pattern.sub(" ", rest)
     return found[0] if len(found) == 1 else None

@@ -13,16 +13,21 @@ from fractions import Fraction
 _MAX_DIGITS = 60
 
 _UNSIGNED = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+"
-# A minus counts as a sign only where no operand stands right before it: 10-5 ends in 5, not in -5.
+# A minus counts as a sign only where no operand stands right before it: 10-5 ends in 5, not in -5. What a number can
+# begin with is looked for first, which says the same and takes an eighth of the time.
 _NUMBER = re.compile(
-    rf"(?<![\d.])(?P<sign>(?<![\w.)\]}}])[-+])?[$€£¥]?(?P<sign2>(?<=[$€£¥])-)?"
+    rf"(?=[-+$€£¥.\d])(?<![\d.])(?P<sign>(?<![\w.)\]}}])[-+])?[$€£¥]?(?P<sign2>(?<=[$€£¥])-)?"
     rf"(?:(?P<whole>\d{{1,9}}) (?P<top>\d{{1,9}})/(?P<bottom>\d{{1,9}})(?![\d/])"
     rf"|(?P<number>{_UNSIGNED})(?P<exponent>[eE][-+]?\d{{1,2}}(?!\d))?(?:/(?P<divisor>{_UNSIGNED})(?![\w/]))?)"
 )
+#: No number has this in it, and none looks further than at the character behind it.
+_NOT_IN_NUMBER = re.compile(r"[^\d ,./$€£¥eE+-]")
+#: Characters of a text that are searched at once for its last number.
+_PIECE = 128
 _LATEX_FRACTION = re.compile(r"\\[dt]?frac\s{0,4}\{([^{}]{1,60})\}\s{0,4}\{([^{}]{1,60})\}")
 _BRACE = re.compile(r"\\boxed\{|[{}]")
 _MARKER = re.compile(r"####[ \t:*]{0,8}([^\n]{0,200})")
-_CUE = re.compile(r"\banswer(?:\s{1,4}is|\s{0,4}[:=])[\s:=*]{0,8}([^\n]{1,200})", re.IGNORECASE)
+_CUE = re.compile(r"(?=a)\banswer(?:\s{1,4}is|\s{0,4}[:=])[\s:=*]{0,8}([^\n]{1,200})", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?](?=\s|$)")
 _REPLACEMENTS = (
     ("\u2212", "-"),
@@ -40,6 +45,9 @@ _REPLACEMENTS = (
 
 def plain_notation(text: str) -> str:
     """The text with typographic minus signs, LaTeX spaces and LaTeX fractions in plain notation."""
+    if text.isascii() and "\\" not in text and "{" not in text:
+        # Nothing to replace, as in nearly every answer; looking for each of them takes longer than reading the number.
+        return text
     for old, new in _REPLACEMENTS:
         text = text.replace(old, new)
     return _LATEX_FRACTION.sub(r"\1/\2", text)
@@ -47,11 +55,21 @@ def plain_notation(text: str) -> str:
 
 def last_number(text: str) -> Fraction | None:
     """The last number of a text in plain notation; None without one."""
-    found: Fraction | None = None
-    for match in _NUMBER.finditer(text):
-        value = _value(match)
-        found = value if value is not None else found
-    return found
+    # From the end, a piece at a time: an answer of pages ends in its number, and reading all of them takes long.
+    end, length = len(text), _PIECE
+    while end:
+        start = end - length
+        # Numbers are read from left to right, so a piece begins where none can be under way.
+        apart = _NOT_IN_NUMBER.search(text, start, end - 1) if start > 0 else None
+        if start > 0 and apart is None:
+            length *= 2
+            continue
+        start = apart.end() if apart else 0
+        for match in reversed(list(_NUMBER.finditer(text, start, end))):
+            if (value := _value(match)) is not None:
+                return value
+        end = start
+    return None
 
 
 def first_number(text: str) -> Fraction | None:
@@ -76,7 +94,8 @@ def final_number(text: str) -> Fraction | None:
     for content in reversed(boxed(text)):
         if (value := last_number(content)) is not None:
             return value
-    for match in reversed(list(_CUE.finditer(text))):
+    # Folded, because the pattern takes ſ for an s as well.
+    for match in reversed(list(_CUE.finditer(text))) if "answer" in text.casefold() else ():
         sentence = _SENTENCE_END.split(match[1], maxsplit=1)[0]
         if (value := first_number(sentence.rpartition("=")[2])) is not None:
             return value
@@ -110,6 +129,8 @@ def number_text(value: Fraction) -> str:
 
 def boxed(text: str) -> list[str]:
     """The contents of every closed `\\boxed{…}`, in order; a box within a box is part of its content."""
+    if "\\boxed{" not in text:
+        return []
     open_braces: list[int | None] = []
     closed: list[tuple[int, int]] = []
     # One pass with a stack: looking for each box's end anew takes quadratic time over boxes that never close.
@@ -149,4 +170,5 @@ def _value(match: re.Match[str]) -> Fraction | None:
 
 
 def _exact(digits: str) -> Fraction:
-    return Fraction(Decimal(digits.replace(",", "")))
+    plain = digits.replace(",", "")
+    return Fraction(int(plain)) if plain.isdecimal() else Fraction(Decimal(plain))

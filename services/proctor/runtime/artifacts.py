@@ -3,12 +3,12 @@
 Prompts and completions live here; messages and the ledger hold digests only. Writing the same content twice is
 one object, so a shard that is answered twice costs nothing and can change nothing.
 
-A folder and a bucket hold the same bytes under the same names, so one can be copied to the other.
+A folder and a bucket hold the same bytes under the same names, so one can be copied to the other. An object is a zlib
+stream, and its digest is over what it holds: which of the streams that hold it was written does not matter.
 """
 
 from __future__ import annotations
 
-import zlib
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -16,12 +16,12 @@ from proctor.domain.base import Frozen
 from proctor.domain.canonical import FULL_DIGEST, bytes_digest
 from proctor.domain.errors import BadInputError, StoreError
 from proctor.runtime.artifacts_location import s3_location
-from proctor.runtime.files import write_atomic
+from proctor.runtime.compression import compressed, inflated
+from proctor.runtime.files import sync_folder, write_atomic
 from proctor.runtime.settings import Settings
 
 #: One object at most: a shard of 256 prompts of 1 MiB, with room to spare. Bounds what a damaged object can inflate to.
 MAX_OBJECT_BYTES = 1 << 30
-_LEVEL = 3
 
 Model = TypeVar("Model", bound=Frozen)
 
@@ -45,7 +45,7 @@ class LocalArtifacts:
         self._root = root
 
     def put(self, data: bytes) -> str:
-        """Store bytes and return their digest.
+        """Store bytes and return their digest. They are on disk then, and outlive a loss of power.
 
         Raises:
             StoreError: when the folder cannot be written to.
@@ -53,7 +53,10 @@ class LocalArtifacts:
         digest = bytes_digest(data)
         path = self._root / object_name(digest)
         try:
-            if not path.exists():
+            if path.exists():
+                # Whoever is writing it may not have come to this yet.
+                sync_folder(path.parent)
+            else:
                 write_atomic(path, packed(data))
         except OSError as error:
             raise StoreError(
@@ -112,7 +115,7 @@ def object_name(digest: str) -> str:
 
 def packed(data: bytes) -> bytes:
     """The bytes of an object that holds `data`."""
-    return zlib.compress(data, _LEVEL)
+    return compressed(data)
 
 
 def unpacked(stored: bytes | memoryview, digest: str, *, where: str) -> bytes:
@@ -126,8 +129,8 @@ def unpacked(stored: bytes | memoryview, digest: str, *, where: str) -> bytes:
         StoreError: when the object is not what its digest says.
     """
     try:
-        data = zlib.decompressobj().decompress(stored, MAX_OBJECT_BYTES)
-    except zlib.error as error:
+        data = inflated(stored, MAX_OBJECT_BYTES)
+    except ValueError as error:
         raise StoreError(f"artifact {digest} in {where} is damaged: {error}") from None
     if bytes_digest(data) != digest:
         raise StoreError(f"artifact {digest} in {where} holds other content than its digest says")

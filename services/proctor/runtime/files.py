@@ -1,35 +1,65 @@
-"""Writing files so that a reader never sees half of one."""
+"""Writing files so that a reader never sees half of one, and none is lost that was written."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
-import tempfile
+import secrets
 from pathlib import Path
+from typing import Final
 
-# Reading the umask means setting it: once, while there is one thread.
-_UMASK = os.umask(0)
-os.umask(_UMASK)
+#: A file system that cannot sync a folder, or an owner who keeps it from being read: there is no more to be done.
+_CANNOT_BE_SYNCED: Final = frozenset({errno.EACCES, errno.EBADF, errno.EINVAL, errno.ENOTSUP, errno.EPERM})
 
 
 def write_atomic(path: Path, data: bytes, *, private: bool = False) -> None:
     """Write `data` to `path` through a temporary file beside it and one rename.
 
-    The bytes are on disk before the rename, so a crash leaves the old file or the new one. A private file is for its
-    owner alone; any other has the permissions that an ordinary new file has.
+    The bytes are on disk before the rename, so a crash leaves the old file or the new one, and the name is before this
+    returns. A private file is for its owner alone; any other has the permissions that an ordinary new file has.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    # tempfile's own files are private and have to be opened up afterwards, by an umask that one cannot read safely.
+    folder = path.parent
+    temporary = folder / f".{path.name}.{secrets.token_hex(8)}"
+    mode = 0o600 if private else 0o666
+    try:
+        descriptor = _created(temporary, mode)
+    except FileNotFoundError:
+        _make_folder(folder)
+        descriptor = _created(temporary, mode)
     try:
         with os.fdopen(descriptor, "wb") as stream:
-            if not private:
-                # mkstemp's files are for their owner alone, but a report may be read under another user's id.
-                os.fchmod(stream.fileno(), 0o666 & ~_UMASK)
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
-        Path(temporary).replace(path)
+        temporary.replace(path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
-            Path(temporary).unlink()
+            temporary.unlink()
         raise
+    sync_folder(folder)
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names in a folder on disk, as far as its file system can."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        if error.errno not in _CANNOT_BE_SYNCED:
+            raise
+
+
+def _created(path: Path, mode: int) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+
+
+def _make_folder(folder: Path) -> None:
+    if not folder.parent.is_dir():
+        _make_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    sync_folder(folder.parent)

@@ -51,7 +51,7 @@ _FAILURES = (BaseError, OSError, ValueError)
 
 
 class S3Artifacts:
-    """An artifact store in a bucket. Whoever writes an object writes the same bytes, so writers need not agree.
+    """An artifact store in a bucket. Whoever writes an object writes the same content, so writers need not agree.
 
     It belongs to the process that made it: the client's threads do not survive a fork.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 from proctor.domain.errors import BadInputError
@@ -32,8 +33,14 @@ def render_prompt(
     Raises:
         BadInputError: when the item has options and the suite's template does not show them.
     """
-    examples = "".join(_example(section, example, labels) for example in section.few_shot)
-    return examples + _fill(_template(section, choices), question, choices, labels)
+    asked = _fill(_template(section, choices), question, choices, labels)
+    return _examples(section, labels) + asked if section.few_shot else asked
+
+
+@lru_cache(maxsize=64)
+def _examples(section: PromptSection, labels: LabelScheme | None) -> str:
+    """The solved examples, which are the same for every question of a suite."""
+    return "".join([_example(section, example, labels) for example in section.few_shot])
 
 
 def _example(section: PromptSection, example: FewShotExample, labels: LabelScheme | None) -> str:
@@ -60,5 +67,14 @@ def _template(section: PromptSection, choices: Sequence[str]) -> str:
 
 
 def _fill(template: str, question: str, choices: Sequence[str], labels: LabelScheme | None) -> str:
-    values = {"question": question, "options": "\n".join(labelled(choices, labels))}
-    return _PLACE.sub(lambda match: values[match[1]], template)
+    pieces = _pieces(template)
+    # Every second one is the name of a place.
+    options = "\n".join(labelled(choices, labels)) if "options" in pieces[1::2] else ""
+    filled = [question if place == "question" else options for place in pieces[1::2]]
+    return pieces[0] + "".join([value + text for value, text in zip(filled, pieces[2::2], strict=True)])
+
+
+@lru_cache(maxsize=64)
+def _pieces(template: str) -> tuple[str, ...]:
+    """The texts of a template and between them the names of its places."""
+    return tuple(_PLACE.split(template))
