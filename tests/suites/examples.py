@@ -67,6 +67,7 @@ CHANGES = [
     _change("dataset_config.question_field", "prompt"),
     _change("dataset_config.choices_field", "options"),
     _change("dataset_config.target_field", "target"),
+    _change("dataset_config.private", True, subject=True),
     _change("perturbation_config.num_variants_per_item", 4),
     _change("perturbation_config.min_semantic_distance", 0.11),
     _change("perturbation_config.max_semantic_distance", 0.41),
@@ -137,6 +138,8 @@ CHANGES = [
 ]
 #: These have one value only, so that there is no other to change it to.
 UNCHANGEABLE = {"metric_config.name", "protocol_config.templates"}
+#: What an audit may use is no part of what it finds.
+BESIDE_THE_CARD = {"budget_config.max_trials": 10, "budget_config.max_tokens": 10, "budget_config.max_cost": 0.5}
 
 
 def leaf_fields() -> set[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from proctor.domain.errors import BadInputError
+from proctor.domain.operator_endpoint import OtherEndpoints
 from proctor.domain.suite import Suite
 from proctor.inference.address import http_address
 from proctor.inference.api_keys import api_key, without_key
@@ -15,7 +16,7 @@ from proctor.router.endpoints import resolve_endpoint
 from proctor.runtime.settings import Settings
 from tests.suites.examples import SMALL, article_suite
 
-SETTINGS = Settings(home=Path())
+SETTINGS = Settings(home=Path(), other_endpoints=OtherEndpoints.ANY)
 EXAMPLE = "https://host/v1"
 
 
@@ -90,6 +91,23 @@ KEYS = json.dumps({"Far.Example:8443": "k-far", "other.example": "k-other"})
 )
 def test_each_endpoint_gets_its_own_key(url: str, environ: dict[str, str], openai: bool, key: str | None) -> None:
     assert api_key(http_address(url, example=EXAMPLE), environ, openai=openai) == key
+
+
+@pytest.mark.parametrize(
+    ("url", "environ", "key"),
+    [
+        (FAR, {"PROCTOR_API_KEY": "k", "OPENAI_API_KEY": "o"}, None),
+        (FAR, {"PROCTOR_API_KEY": "k", "PROCTOR_API_KEYS": KEYS}, "k-far"),
+        ("https://api.openai.com/v1", {"PROCTOR_API_KEY": "k", "OPENAI_API_KEY": "o"}, "o"),
+        ("https://api.openai.com.evil.example/v1", {"OPENAI_API_KEY": "o"}, None),
+        ("https://api.openai.com:8443/v1", {"OPENAI_API_KEY": "o"}, None),
+        ("http://api.openai.com/v1", {"OPENAI_API_KEY": "o"}, None),
+    ],
+)
+def test_an_endpoint_that_only_a_suite_names_gets_no_key_but_its_host_s(
+    url: str, environ: dict[str, str], key: str | None
+) -> None:
+    assert api_key(http_address(url, example=EXAMPLE), environ, openai=True, named=False) == key
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from proctor.domain.errors import BadInputError
+from proctor.domain.operator_endpoint import OtherEndpoints
 from proctor.runtime.settings import Settings
 from tests.support import REPOSITORY
 
@@ -32,11 +33,51 @@ def test_the_page_of_settings_lists_every_variable_that_is_handed_on(tmp_path: P
 
 def test_settings_survive_the_way_through_the_environment(tmp_path: Path) -> None:
     settings = Settings.from_environment(
-        {"PROCTOR_HOME": str(tmp_path), "PROCTOR_ENDPOINTS": '{"a": "http://a/v1"}', "PROCTOR_BENCHMARKS": "/b"}
+        {
+            "PROCTOR_HOME": str(tmp_path),
+            "PROCTOR_ENDPOINTS": '{"a": "http://a/v1", "b": {"replicas": ["grpc://b:1", "grpc://c"], "private": true}}',
+            "PROCTOR_OTHER_ENDPOINTS": "public",
+            "PROCTOR_BENCHMARKS": "/b",
+        }
     )
+    assert (len(settings.endpoints), settings.other_endpoints) == (2, OtherEndpoints.PUBLIC)
     assert Settings.from_environment(settings.to_environment()) == settings
 
 
-def test_endpoints_that_are_no_object_of_strings_are_refused_with_an_example(tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match=r"PROCTOR_ENDPOINTS is .* e\.g\. \{"):
+def test_endpoints_that_are_no_object_are_refused_with_an_example(tmp_path: Path) -> None:
+    with pytest.raises(BadInputError, match=r"PROCTOR_ENDPOINTS is not a JSON object; write one like \{"):
         Settings.from_environment({"PROCTOR_HOME": str(tmp_path), "PROCTOR_ENDPOINTS": "[1]"})
+
+
+def test_endpoints_are_read_from_a_file_and_handed_on_without_it(tmp_path: Path) -> None:
+    file = tmp_path / "endpoints.json"
+    file.write_text('{"a": "http://a/v1"}')
+    settings = Settings.from_environment({"PROCTOR_ENDPOINTS": f"@{file}"})
+    file.unlink()
+    assert Settings.from_environment(settings.to_environment()).endpoints == settings.endpoints
+    assert settings.endpoints["a"].url == "http://a/v1"
+
+
+@pytest.mark.parametrize(("content", "reason"), [(None, "No such file"), (b"\xff", "not UTF-8")])
+def test_a_file_of_endpoints_that_cannot_be_read_is_named_with_the_reason(
+    tmp_path: Path, content: bytes | None, reason: str
+) -> None:
+    file = tmp_path / "endpoints.json"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(BadInputError, match=rf"PROCTOR_ENDPOINTS names the file .*endpoints\.json.*{reason}"):
+        Settings.from_environment({"PROCTOR_ENDPOINTS": f"@{file}"})
+
+
+def test_what_is_wrong_in_a_file_of_endpoints_is_said_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "endpoints.json"
+    file.write_text('{"a": {"url": "http://a", "privat": true}}')
+    with pytest.raises(
+        BadInputError, match=r"endpoints\.json \(PROCTOR_ENDPOINTS\): endpoint \"a\": privat is an unknown"
+    ):
+        Settings.from_environment({"PROCTOR_ENDPOINTS": f"@{file}"})
+
+
+def test_a_word_that_is_not_offered_is_refused_with_those_that_are() -> None:
+    with pytest.raises(BadInputError, match="'all', but must be none, loopback, public or any; unset it for loopback"):
+        Settings.from_environment({"PROCTOR_OTHER_ENDPOINTS": "all"})

@@ -22,7 +22,16 @@ from proctor.domain.suite_fields import all_places
 from proctor.domain.suite_problems import SuiteProblems, parse_suite
 from proctor.domain.suite_schema import example_suite, suite_schema
 from proctor.formats.suites import content_digests, load_suite
-from tests.suites.examples import CHANGES, SMALL, UNCHANGEABLE, Change, article_suite, leaf_fields, with_changes
+from tests.suites.examples import (
+    BESIDE_THE_CARD,
+    CHANGES,
+    SMALL,
+    UNCHANGEABLE,
+    Change,
+    article_suite,
+    leaf_fields,
+    with_changes,
+)
 from tests.unit.test_suite_problems import JSON_VALUES, PATHS
 
 SCHEMA = Draft202012Validator(suite_schema())
@@ -99,8 +108,19 @@ def test_a_changed_field_changes_the_fingerprint_and_only_the_subject_leaves_the
     assert (before.protocol_digest == after.protocol_digest) is change.is_subject
 
 
+@pytest.mark.parametrize("field", BESIDE_THE_CARD)
+def test_a_budget_changes_no_digest_so_that_a_raised_one_goes_on_with_the_same_audit(field: str) -> None:
+    assert card_of(with_changes({field: BESIDE_THE_CARD[field]})) == card_of(SMALL)
+
+
+def test_a_suite_keeps_the_fingerprint_that_it_had_before_datasets_could_be_private() -> None:
+    card = card_of(SMALL).plain()
+    assert "private" not in card["task_set"]
+    assert "dataset_private" not in card["model_run_config"]["run"]
+
+
 def test_every_field_of_the_suite_is_among_the_changes() -> None:
-    assert {parameter.values[0].field for parameter in CHANGES} | UNCHANGEABLE == leaf_fields()
+    assert {parameter.values[0].field for parameter in CHANGES} | UNCHANGEABLE | set(BESIDE_THE_CARD) == leaf_fields()
 
 
 def test_the_content_of_the_files_and_the_evaluator_are_part_of_the_protocol() -> None:

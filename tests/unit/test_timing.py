@@ -33,3 +33,17 @@ def test_a_time_limit_that_is_no_number_of_seconds_is_refused_by_its_variable(va
 def test_a_lease_that_outlives_the_brokers_patience_is_refused_with_both() -> None:
     with pytest.raises(BadInputError, match="PROCTOR_LEASE_S is 1300 and must be below PROCTOR_VISIBILITY_TIMEOUT_S"):
         Timing.from_environment({"PROCTOR_LEASE_S": "1300"})
+
+
+def test_a_grace_an_outage_and_a_silence_stand_outside_the_order() -> None:
+    timing = Timing.from_environment(
+        {"PROCTOR_GRACE_S": "5000", "PROCTOR_OUTAGE_S": "6000", "PROCTOR_PRESENCE_S": "0.5"}
+    )
+    assert (timing.grace_s, timing.outage_s, timing.presence_s) == (5000, 6000, 0.5)
+    assert Timing.from_environment(timing.to_environment()) == timing
+
+
+@pytest.mark.parametrize("variable", ["PROCTOR_GRACE_S", "PROCTOR_OUTAGE_S", "PROCTOR_PRESENCE_S"])
+def test_a_time_outside_the_order_is_still_a_number_of_seconds(variable: str) -> None:
+    with pytest.raises(BadInputError, match=rf"{variable} is 0\.0, but must be a number of seconds above 0"):
+        Timing.from_environment({variable: "0"})

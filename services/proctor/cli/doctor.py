@@ -11,16 +11,24 @@ from proctor.cli.options import format_option, home_option
 from proctor.cli.terminal import print_json, say, table
 from proctor.domain.errors import ExitCode
 from proctor.runtime.machine import State, examine
-from proctor.runtime.settings import Settings
+from proctor.runtime.outside import examine_outside, readable_settings
 
 
 @click.command()
 @home_option
 @format_option
 def doctor(home: Path, output: str) -> ExitCode:
-    """Say what this machine has and lacks, and the mend for each. Exit code 1 when something required is missing."""
-    settings = Settings.from_environment({**os.environ, "PROCTOR_HOME": str(home)})
-    findings = examine(settings)
+    """Say what this machine has and lacks, and the mend for each. Exit code 1 when something required is missing.
+
+    The endpoints of PROCTOR_ENDPOINTS are read and not asked. Of object storage and Kubernetes, the client libraries
+    are looked for where the settings need them.
+
+    \b
+    Example:
+      PROCTOR_ENDPOINTS=@/etc/proctor/endpoints.json proctor doctor
+    """
+    settings, faults = readable_settings({**os.environ, "PROCTOR_HOME": str(home)})
+    findings = examine(settings) + (faults or examine_outside(settings))
     complete = all(finding.state is not State.MISSING or not finding.required for finding in findings)
     if output == "json":
         print_json({"complete": complete, "findings": [finding._asdict() for finding in findings]})

@@ -10,9 +10,22 @@ from pathlib import Path
 
 from proctor.cli.terminal import say
 from proctor.domain.errors import StackError
+from proctor.runtime.local_services import own_server
 from proctor.runtime.service import ServiceState
-from proctor.runtime.settings import Settings
+from proctor.runtime.settings import IN_PROCESS_URL, LOCAL_TRITON, Settings
 from proctor.runtime.stack import LocalStack, ServiceStatus, StackSpec
+
+
+def settings_to_come(home: Path) -> Settings:
+    """Settings of the stack that a command in this home uses: of the one that runs, or of the one that it would start.
+
+    They are good for telling what a suite may ask, before a stack is started for it.
+    """
+    try:
+        return LocalStack.attach(home).settings
+    except StackError:
+        settings = Settings.from_environment({**os.environ, "PROCTOR_HOME": str(home)})
+        return replace(settings, endpoints={**settings.endpoints, LOCAL_TRITON: own_server(IN_PROCESS_URL)})
 
 
 @contextmanager

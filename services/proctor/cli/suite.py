@@ -47,7 +47,14 @@ def _load(context: click.Context, file: Path) -> Suite:
 def validate(context: click.Context, file: Path, output: str) -> None:
     """Check FILE, and show the defaults that it takes.
 
-    Prints every problem at once, each with its path, the offending value and the mend, and exits with 2.
+    Prints every problem at once, each with its path, the offending value and the mend, and exits with 2. Whether an
+    endpoint of the suite may be asked is the operator's word, and said when an audit is started.
+
+    \b
+    Example, with a budget that stops the audit, and items that only approved endpoints may see:
+      {"audit_suite_id": "gsm8k-v1", "model_config": {...},
+       "dataset_config": {"benchmark_name": "gsm8k", "path": "items.jsonl", "private": true},
+       "budget_config": {"max_trials": 20000, "max_tokens": 5000000, "max_cost": 40}}
     """
     from proctor.domain.problems import quoted, visible
     from proctor.formats.suites import read_suite_file

@@ -49,14 +49,17 @@ class ProtocolCard(Frozen):
 def protocol_card(suite: Suite, contents: ContentDigests, *, evaluator_version: str) -> ProtocolCard:
     """Lay out a suite as a protocol card.
 
-    Every field of the suite is on the card, so any changed field changes the fingerprint. Paths and governance
-    that take no part in the score stand under the run, so they leave `protocol_digest` alone.
+    Every field of the suite but the budget is on the card, so any other changed field changes the fingerprint. Paths,
+    governance and privacy, which take no part in the score, stand under the run, so they leave `protocol_digest` alone.
+    A raised budget lets the same audit go on.
     """
     plain = suite.plain()
     dataset, perturbation, scoring = plain["dataset_config"], plain["perturbation_config"], plain["scoring_config"]
     governance = plain["governance"]
     source_path, rewordings_path = dataset.pop("path"), perturbation.pop("rewordings_path")
     calibration_path = perturbation.pop("calibration_path")
+    # Not written where it is false, so that suites keep the fingerprints of the time before it.
+    privacy = {"dataset_private": True} if dataset.pop("private") else {}
     # Where the rewording model runs takes no part in what it says; which model, and how it is asked, does.
     paraphraser = perturbation["paraphraser"]
     paraphraser_run = {key: paraphraser.pop(key) for key in ("endpoint", "backend", "served_name")}
@@ -79,6 +82,7 @@ def protocol_card(suite: Suite, contents: ContentDigests, *, evaluator_version: 
                 "audit_suite_id": suite.audit_suite_id,
                 "schema": suite.schema_uri,
                 "dataset_path": source_path,
+                **privacy,
                 "rewordings_path": rewordings_path,
                 "calibration_path": calibration_path,
                 "paraphraser": paraphraser_run,

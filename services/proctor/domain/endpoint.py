@@ -81,6 +81,9 @@ class EndpointSpec(Frozen):
     public_only: bool = False
     """Whether every address that is connected to must be public: a URL that a suite brought and no operator named."""
 
+    server_name: str | None = None
+    """Its name in its certificate and among the API keys, where `url` has an address that was found for it."""
+
     @property
     def pool(self) -> str:
         """Name of the pool of servers that this is, whatever of them is asked: audits that ask the same share it."""

@@ -13,6 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from proctor.domain.base import Frozen
 from proctor.domain.routing import ProtocolSection
+from proctor.domain.suite_budget import BudgetSection
 from proctor.domain.suite_types import Backend as Backend
 from proctor.domain.suite_types import ContentHash, Endpoint, Fraction, Percent, Seed
 from proctor.domain.trial import Decoding
@@ -64,6 +65,9 @@ class DatasetSection(Frozen):
     question_field: str = "question"
     choices_field: str = "choices"
     target_field: str = "answer"
+    private: bool = False
+    """Whether the items may be sent only to endpoints that the operator approved for private datasets, and to models on
+    the workers' own machine."""
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -233,6 +237,7 @@ class Suite(Frozen):
     protocol: ProtocolSection = Field(default_factory=ProtocolSection, alias="protocol_config")
     decoding: Decoding = Field(default_factory=Decoding, alias="decoding_config")
     metric: MetricSection = Field(default_factory=MetricSection, alias="metric_config")
+    budget: BudgetSection = Field(default_factory=BudgetSection, alias="budget_config")
 
     @model_validator(mode="after")
     def _approval_and_block_do_not_overlap(self) -> Self:

@@ -9,8 +9,8 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from proctor.domain.canonical import DIGEST_OR_PREFIX
+from proctor.domain.endpoint_url import IN_PROCESS, OddUrlError, endpoint_url
 
-_ENDPOINT_URL = re.compile(r"(grpc|grpcs|http|https)://[^\s/@]+(/\S*)?", re.ASCII)
 _ENDPOINT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 
 
@@ -26,11 +26,15 @@ def _content_hash(value: str) -> str:
 
 def _endpoint(value: str) -> str:
     if "://" in value:
-        if not _ENDPOINT_URL.fullmatch(value):
+        try:
+            parts = endpoint_url(value)
+        except OddUrlError as odd:
+            raise PydanticCustomError("endpoint_url", "{fault}", {"fault": odd.fault, "mend": odd.mend}) from None
+        if parts.scheme == IN_PROCESS:
             raise PydanticCustomError(
                 "endpoint_url",
-                "must be a grpc, grpcs, http or https URL without user name or password",
-                {"mend": "e.g. grpc://triton:8001 or https://host/v1; keys go in the environment"},
+                "is not for a suite to say",
+                {"mend": "name an endpoint's id, e.g. local-triton, or its URL"},
             )
     elif not _ENDPOINT_ID.fullmatch(value):
         raise PydanticCustomError(

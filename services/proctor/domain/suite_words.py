@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Mapping
 from typing import Any, Literal, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt, MaxLen
 
+from proctor.domain.endpoint_url import shown as url_shown
 from proctor.domain.problems import Fault, Path, Problem, path_text, quoted, value_at
 from proctor.domain.suite import Suite
 from proctor.domain.suite_fields import Place, all_places, fields_of, place_at
@@ -47,8 +47,6 @@ _KINDS: Mapping[str, str] = {
     "model_type": "an object",
     "dict_type": "an object",
 }
-#: A password in a URL must not reach a terminal or a log.
-_USER_INFO = re.compile(r"//[^/]*@")
 _RANGE = {"greater_than", "greater_than_equal", "less_than", "less_than_equal"}
 
 
@@ -83,7 +81,7 @@ def fault_of(error: Mapping[str, Any], tree: Mapping[str, Any]) -> Fault:
     elif kind == "mutable_version":
         shown, message, mend = quoted(value), error["msg"], _pin(value, context)
     elif kind == "endpoint_url":
-        shown, message, mend = quoted(_USER_INFO.sub("//…@", str(value))), error["msg"], str(context["mend"])
+        shown, message, mend = url_shown(str(value)), error["msg"], str(context["mend"])
     elif "mend" in context:
         shown, message, mend = quoted(value), error["msg"], str(context["mend"])
     else:

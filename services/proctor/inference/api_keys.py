@@ -12,12 +12,13 @@ from proctor.inference.address import HttpAddress
 KEYS_VARIABLE = "PROCTOR_API_KEYS"
 KEY_VARIABLE = "PROCTOR_API_KEY"
 OPENAI_VARIABLE = "OPENAI_API_KEY"
+_OPENAI_HOST = "api.openai.com"
 _PLACEHOLDER = "[API key]"
 #: A shorter key is no secret, and taking it out of an answer could change what the model said.
 _SHORTEST_SECRET = 8
 
 
-def api_key(address: HttpAddress, environ: Mapping[str, str], *, openai: bool) -> str | None:
+def api_key(address: HttpAddress, environ: Mapping[str, str], *, openai: bool, named: bool = True) -> str | None:
     """The key for an endpoint: its host's in PROCTOR_API_KEYS, else PROCTOR_API_KEY, else OpenAI's own.
 
     Args:
@@ -25,12 +26,16 @@ def api_key(address: HttpAddress, environ: Mapping[str, str], *, openai: bool) -
         environ: the environment.
         openai: whether the endpoint speaks OpenAI's protocol. OPENAI_API_KEY, which is set for other programs too,
             goes to such endpoints only, and never in clear to another machine.
+        named: whether the operator named or covers the endpoint. One that only a suite brought gets no key that is not
+            its host's: whoever writes suites could else have the operator's keys sent to a server of their own.
 
     Raises:
         BadInputError: PROCTOR_API_KEYS is no JSON object of hosts and keys, or the key cannot stand in a header.
     """
-    key = _host_keys(environ).get(address.host) or environ.get(KEY_VARIABLE)
-    if not key and openai and (address.encrypted or address.loopback):
+    key = _host_keys(environ).get(address.host)
+    if not key and named:
+        key = environ.get(KEY_VARIABLE)
+    if not key and openai and (address.encrypted or address.loopback) and (named or address.host == _OPENAI_HOST):
         key = environ.get(OPENAI_VARIABLE)
     if not key:
         return None

@@ -2,48 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from proctor.domain.endpoint import EndpointSpec
+from proctor.domain.endpoint_url import backend_of, shown
 from proctor.domain.errors import BadInputError
 from proctor.domain.suite import Backend, Suite
+from proctor.router.allowed import Allowed, allowed_endpoint
 from proctor.runtime.settings import Settings
 
-#: URL scheme of an endpoint → how it is spoken to.
-_BACKENDS: dict[str, Backend] = {
-    "grpc": "triton",
-    "grpcs": "triton",
-    "http": "openai",
-    "https": "openai",
-    "in-process": "in_process",
-}
-
-
-def backend_of(url: str) -> Backend:
-    """How an endpoint is spoken to when nothing says it: by its scheme, and by the path `/infer` of the article.
-
-    Raises:
-        BadInputError: for a scheme that no backend speaks.
-    """
-    scheme, _, address = url.partition("://")
-    path = address.partition("#")[0].partition("?")[0]
-    if scheme in ("http", "https") and path.rstrip("/").endswith("/infer"):
-        return "infer"
-    if scheme not in _BACKENDS:
-        raise BadInputError(
-            f"the endpoint {url[:200]!r} has no known scheme; write grpc, grpcs, http or https before ://"
-        )
-    return _BACKENDS[scheme]
+_AUDITED = "model_config.endpoint"
 
 
 def resolve_endpoint(suite: Suite, settings: Settings) -> EndpointSpec:
     """Find the endpoint of the model under audit.
 
     Raises:
-        BadInputError: for an id that the operator has not named, or a URL that no backend speaks.
+        BadInputError: for an id that the operator has not named, a URL that may not be asked, or an endpoint that may
+            not see the suite's private dataset.
     """
-    url = _url("model_config.endpoint", suite.model.endpoint, settings)
-    return EndpointSpec(
-        backend=suite.model.backend or backend_of(url),
-        url=url,
+    found = audited_endpoint(suite, settings)
+    return _spec(
+        found,
+        found.backend,
         served_name=suite.model.name_on_endpoint,
         model_version=suite.model.model_version,
         chat=suite.prompt.chat_template == "user",
@@ -57,28 +38,77 @@ def resolve_paraphraser(suite: Suite, settings: Settings) -> EndpointSpec | None
     the model under audit, which then serves both.
 
     Raises:
-        BadInputError: when a strategy asks a model and the suite names none, for an id that the operator has not
-            named, or a URL that no backend speaks.
+        BadInputError: when a strategy asks a model and the suite names none; and as `resolve_endpoint` does.
     """
     name, section = paraphrase_model(suite), suite.perturbation.paraphraser
-    if name is None:
+    found = paraphraser_endpoint(suite, settings)
+    if name is None or found is None:
         return None
-    if section.endpoint is not None:
-        url = _url("perturbation_config.paraphraser.endpoint", section.endpoint, settings)
-        backend = section.backend or backend_of(url)
-    elif name in settings.endpoints:
-        url = settings.endpoints[name]
-        backend = section.backend or backend_of(url)
-    else:
-        audited = resolve_endpoint(suite, settings)
-        url, backend = audited.url, section.backend or audited.backend
-    return EndpointSpec(
-        backend=backend,
-        url=url,
+    return _spec(
+        found,
+        section.backend,
         served_name=section.served_name or name.rsplit("/", 1)[-1],
         model_version=section.version,
         chat=section.chat_template == "user",
     )
+
+
+def resolve_router(suite: Suite, settings: Settings) -> EndpointSpec | None:
+    """Find the endpoint of the routers' model; None where the suite asks no routers.
+
+    It is `router.endpoint`, else the endpoint that the operator named like `router.model`, else the one of the model
+    under audit, which then serves both. Without a name of its own the router is the model under audit.
+
+    Raises:
+        BadInputError: as `resolve_endpoint` does.
+    """
+    section, found = suite.protocol.router, router_endpoint(suite, settings)
+    if found is None:
+        return None
+    itself = section.model is None
+    name = suite.model.name_on_endpoint if section.model is None else section.model.rsplit("/", 1)[-1]
+    return _spec(
+        found,
+        section.backend,
+        served_name=section.served_name or name,
+        model_version=section.version or (suite.model.model_version if itself else None),
+        chat=asks_routers_by_chat(suite),
+    )
+
+
+def audited_endpoint(suite: Suite, settings: Settings) -> Allowed:
+    """Where the model under audit is asked, and what the operator says of it.
+
+    Raises:
+        BadInputError: as `resolve_endpoint` does.
+    """
+    found = _for(suite, allowed_endpoint(_AUDITED, suite.model.endpoint, settings), _AUDITED)
+    # A model that is asked at the same place is spoken to in the same way.
+    return found._replace(backend=suite.model.backend or found.backend)
+
+
+def paraphraser_endpoint(suite: Suite, settings: Settings) -> Allowed | None:
+    """Where the model that rewords is asked; None where no strategy asks one.
+
+    Raises:
+        BadInputError: as `resolve_paraphraser` does.
+    """
+    name, section = paraphrase_model(suite), suite.perturbation.paraphraser
+    if name is None:
+        return None
+    return _beside("perturbation_config.paraphraser.endpoint", section.endpoint, name, suite, settings)
+
+
+def router_endpoint(suite: Suite, settings: Settings) -> Allowed | None:
+    """Where the routers are asked; None where the suite has none.
+
+    Raises:
+        BadInputError: as `resolve_router` does.
+    """
+    section = suite.protocol.router
+    if not suite.protocol.asks_routers:
+        return None
+    return _beside("protocol_config.router.endpoint", section.endpoint, section.model, suite, settings)
 
 
 def paraphraser_notes(suite: Suite, settings: Settings) -> tuple[str, ...]:
@@ -97,36 +127,6 @@ def paraphraser_notes(suite: Suite, settings: Settings) -> tuple[str, ...]:
         f"paraphrase_model {name!r} is asked at the audited model's endpoint, {found.url}, whose contract names no "
         "model: whatever answers there rewords; name its own in paraphraser.endpoint, or in PROCTOR_ENDPOINTS under "
         "that id",
-    )
-
-
-def resolve_router(suite: Suite, settings: Settings) -> EndpointSpec | None:
-    """Find the endpoint of the routers' model; None where the suite asks no routers.
-
-    It is `router.endpoint`, else the endpoint that the operator named like `router.model`, else the one of the model
-    under audit, which then serves both. Without a name of its own the router is the model under audit.
-
-    Raises:
-        BadInputError: for an id that the operator has not named, or a URL that no backend speaks.
-    """
-    if not suite.protocol.asks_routers:
-        return None
-    section, audited = suite.protocol.router, resolve_endpoint(suite, settings)
-    url, backend = audited.url, section.backend or audited.backend
-    if section.endpoint is not None:
-        url = _url("protocol_config.router.endpoint", section.endpoint, settings)
-        backend = section.backend or backend_of(url)
-    elif section.model is not None and section.model in settings.endpoints:
-        url = settings.endpoints[section.model]
-        backend = section.backend or backend_of(url)
-    itself = section.model is None
-    name = audited.served_name if section.model is None else section.model.rsplit("/", 1)[-1]
-    return EndpointSpec(
-        backend=backend,
-        url=url,
-        served_name=section.served_name or name,
-        model_version=section.version or (audited.model_version if itself else None),
-        chat=asks_routers_by_chat(suite),
     )
 
 
@@ -165,13 +165,35 @@ def named_endpoints(suite: Suite) -> tuple[str, ...]:
     return (suite.model.endpoint, *(name for name in (reworder, router) if name is not None))
 
 
-def _url(field: str, endpoint: str, settings: Settings) -> str:
-    if "://" in endpoint:
-        return endpoint
-    if endpoint not in settings.endpoints:
-        known = ", ".join(sorted(settings.endpoints)) or "none"
+def _beside(field: str, endpoint: str | None, model: str | None, suite: Suite, settings: Settings) -> Allowed:
+    """The endpoint of a model beside the audited one: its own, the one that is named like it, or the audited's."""
+    if endpoint is not None:
+        return _for(suite, allowed_endpoint(field, endpoint, settings), field)
+    if model is not None and model in settings.endpoints:
+        return _for(suite, allowed_endpoint(field, model, settings), field)
+    return audited_endpoint(suite, settings)
+
+
+def _for(suite: Suite, found: Allowed, field: str) -> Allowed:
+    """The endpoint, if it may see the suite's items."""
+    if suite.dataset.private and not found.takes_private:
         raise BadInputError(
-            f"{field} is {endpoint!r}, which is not the id of an endpoint here (known: {known}); write a URL, or name "
-            "it in PROCTOR_ENDPOINTS"
+            f"dataset_config.private is true, and {field} is {shown(found.name)}, which is not approved for private "
+            'datasets; have the operator approve it with "private": true in PROCTOR_ENDPOINTS, or ask an endpoint that '
+            "is approved, or one on this machine"
         )
-    return settings.endpoints[endpoint]
+    return found
+
+
+def _spec(found: Allowed, backend: Backend | None, **asked: Any) -> EndpointSpec:
+    listed = found.listed
+    said: dict[str, Any] = {} if listed is None else {"max_in_flight": listed.max_in_flight}
+    if listed is not None and found.whole:
+        said |= {"replicas": listed.replicas, "balance": listed.balance, "discovery": listed.discovery}
+    return EndpointSpec(
+        backend=backend or found.backend or backend_of(found.url),
+        url=found.url,
+        public_only=found.public_only,
+        **said,
+        **asked,
+    )

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from proctor.domain.errors import BadInputError
+from proctor.domain.operator_endpoint import (
+    OperatorEndpoint,
+    OtherEndpoints,
+    operator_endpoints_json,
+    parse_operator_endpoints,
+)
 from proctor.runtime.artifacts_location import s3_location
 from proctor.runtime.timing import DEFAULT_TIMING, Timing
 
+#: The operator's endpoints: a JSON object, or @ and the path of a file that holds one.
+ENDPOINTS = "PROCTOR_ENDPOINTS"
 #: The endpoint id under which the local stack's Triton server is known to suites.
 LOCAL_TRITON = "local-triton"
 #: What that id stands for where Triton cannot run: the inference worker serves the reference models itself.
@@ -22,6 +29,8 @@ IN_PROCESS_URL = "in-process://reference"
 
 #: Loopback is what a stack on this machine uses; 6379 is Redis' registered port.
 _DEFAULT_REDIS = "redis://127.0.0.1:6379"
+
+_Word = TypeVar("_Word", bound=StrEnum)
 
 
 def default_bundle() -> Path:
@@ -51,8 +60,10 @@ class Settings:
     s3_endpoint_url: str | None = None
     """Of S3-compatible storage other than Amazon's; AWS_ENDPOINT_URL_S3 and AWS_ENDPOINT_URL are read too."""
     registry_uri: str | None = None
-    endpoints: Mapping[str, str] = field(default_factory=dict)
-    """Endpoint ids that a suite may name, each with its URL."""
+    endpoints: Mapping[str, OperatorEndpoint] = field(default_factory=dict)
+    """Endpoint ids that a suite may name, each with where it is and what may be asked of it."""
+    other_endpoints: OtherEndpoints = OtherEndpoints.LOOPBACK
+    """Which URLs a suite may bring besides those that `endpoints` covers."""
     encoder: str | None = None
     """Folder, pinned hub id or grpc:// address of a sentence encoder; None is the packaged all-MiniLM-L6-v2."""
     encoder_precision: EncoderPrecision = EncoderPrecision.FP32
@@ -80,9 +91,9 @@ class Settings:
         """Settings from `PROCTOR_*` variables, and the home's defaults for those that are not set.
 
         Raises:
-            BadInputError: when PROCTOR_ENDPOINTS is not a JSON object of strings, PROCTOR_ENCODER_PRECISION is
-                neither fp32 nor bf16, PROCTOR_ARTIFACTS or the S3 endpoint names no place, or a time limit is no
-                number of seconds.
+            BadInputError: when PROCTOR_ENDPOINTS, or the file that it names behind an @, describes no endpoints,
+                PROCTOR_OTHER_ENDPOINTS or PROCTOR_ENCODER_PRECISION is none of its words, PROCTOR_ARTIFACTS or the S3
+                endpoint names no place, or a time limit is no number of seconds.
         """
         settings = cls.for_home(Path(environ.get("PROCTOR_HOME") or ".proctor"))
         overrides: dict[str, Any] = {
@@ -99,8 +110,9 @@ class Settings:
         return replace(
             settings,
             s3_endpoint_url=location and location.endpoint_url,
-            endpoints=_endpoints(environ.get("PROCTOR_ENDPOINTS", "")),
-            encoder_precision=_precision(environ.get("PROCTOR_ENCODER_PRECISION", "")),
+            endpoints=_endpoints(environ.get(ENDPOINTS, "")),
+            other_endpoints=_word(environ, "PROCTOR_OTHER_ENDPOINTS", OtherEndpoints.LOOPBACK),
+            encoder_precision=_word(environ, "PROCTOR_ENCODER_PRECISION", EncoderPrecision.FP32),
             timing=Timing.from_environment(environ),
             **overrides,
         )
@@ -115,7 +127,8 @@ class Settings:
             "ARTIFACTS": self.artifacts,
             "S3_ENDPOINT_URL": self.s3_endpoint_url or "",
             "REGISTRY_URI": self.registry_uri or "",
-            "ENDPOINTS": json.dumps(dict(self.endpoints)),
+            "ENDPOINTS": operator_endpoints_json(self.endpoints),
+            "OTHER_ENDPOINTS": self.other_endpoints.value,
             "ENCODER": self.encoder or "",
             "ENCODER_PRECISION": self.encoder_precision.value,
             "BUNDLE": str(self.bundle),
@@ -129,25 +142,27 @@ def _s3_endpoint(environ: Mapping[str, str]) -> str | None:
     return next((environ[name] for name in names if environ.get(name)), None)
 
 
-def _precision(text: str) -> EncoderPrecision:
+def _word(environ: Mapping[str, str], variable: str, default: _Word) -> _Word:
+    text, words = environ.get(variable), type(default)
     try:
-        return EncoderPrecision(text or EncoderPrecision.FP32)
+        return words(text or default)
     except ValueError:
+        *most, last = words
         raise BadInputError(
-            f"PROCTOR_ENCODER_PRECISION is {text[:80]!r}, but must be fp32 or bf16; unset it for fp32"
+            f"{variable} is {str(text)[:80]!r}, but must be {', '.join(most)} or {last}; unset it for {default}"
         ) from None
 
 
-def _endpoints(text: str) -> dict[str, str]:
-    if not text:
-        return {}
+def _endpoints(text: str) -> dict[str, OperatorEndpoint]:
+    if not text.startswith("@"):
+        return parse_operator_endpoints(text, source=ENDPOINTS)
+    file = Path(text[1:])
     try:
-        value = json.loads(text)
-    except ValueError:
-        value = None
-    if not isinstance(value, dict) or not all(isinstance(url, str) for url in value.values()):
+        described = file.read_text("utf-8")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8"
         raise BadInputError(
-            f"PROCTOR_ENDPOINTS is {text[:80]!r}, but must be a JSON object of endpoint ids and URLs, "
-            'e.g. {"local-triton": "grpc://127.0.0.1:8001"}'
-        )
-    return value
+            f"{ENDPOINTS} names the file {text[1:]!r}, which cannot be read: {reason}; mend the path behind the @, or "
+            "write the JSON itself"
+        ) from None
+    return parse_operator_endpoints(described, source=f"{file} ({ENDPOINTS})")

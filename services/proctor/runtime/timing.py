@@ -6,8 +6,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import timedelta
+from itertools import pairwise
 
 from proctor.domain.errors import BadInputError
+
+#: Each must be below the next; the others stand for themselves.
+_RISING = ("reconcile_interval_s", "lease_s", "visibility_timeout_s", "answer_time_s")
 
 
 @dataclass(frozen=True)
@@ -29,17 +33,24 @@ class Timing:
     answer_time_s: float = 1800.0
     """Longest time from a request to another service to its answer; past it the reconciler sends the request again.
     Above the visibility timeout: first the broker may deliver again what a worker that died had in hand."""
+    grace_s: float = 45.0
+    """What a worker may take to leave after it is asked to (SIGTERM): it answers or hands back what it has in hand.
+    Below the time after which its platform kills it, e.g. Kubernetes' terminationGracePeriodSeconds."""
+    outage_s: float = 120.0
+    """An endpoint that is away longer fails the audits that ask it; started again, they go on."""
+    presence_s: float = 20.0
+    """A worker that is silent longer is lost, and what it had in hand goes to another."""
 
     def __post_init__(self) -> None:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         for name, value in values.items():
             if not (math.isfinite(value) and value > 0):
                 raise BadInputError(f"PROCTOR_{name.upper()} is {value}, but must be a number of seconds above 0")
-        for (shorter, low), (longer, high) in zip(list(values.items())[:-1], list(values.items())[1:], strict=True):
-            if low >= high:
+        for shorter, longer in pairwise(_RISING):
+            if values[shorter] >= values[longer]:
                 raise BadInputError(
-                    f"PROCTOR_{shorter.upper()} is {low:g} and must be below PROCTOR_{longer.upper()}, which is "
-                    f"{high:g}; set both"
+                    f"PROCTOR_{shorter.upper()} is {values[shorter]:g} and must be below PROCTOR_{longer.upper()}, "
+                    f"which is {values[longer]:g}; set both"
                 )
 
     @property
@@ -57,7 +68,7 @@ class Timing:
         """Timing from `PROCTOR_*` variables, and the defaults for those that are not set.
 
         Raises:
-            BadInputError: when one is no number above 0, or they are not in the order of the fields.
+            BadInputError: when one is no number above 0, or those that hand over to each other do not rise.
         """
         values: dict[str, float] = {}
         for field in fields(cls):

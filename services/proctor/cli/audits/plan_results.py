@@ -34,6 +34,7 @@ def document(plan: AuditPlan) -> dict[str, Any]:
         "families": [one._asdict() for one in plan.families],
         "approval_chance": plan.own.approval_chance,
         "items_for_90": plan.items_for_90,
+        "budget": {**plan.budget.plain(), "over": over_budget(plan)},
         "warning": warning(plan),
         "conclusion": conclusion(plan),
         "notes": list(plan.notes),
@@ -45,6 +46,32 @@ def warning(plan: AuditPlan) -> str | None:
     if plan.own.approval_chance >= LOW_CHANCE:
         return None
     return f"a clean model is approved with a chance of {_percent(plan.own.approval_chance)}; {_mend(plan)}"
+
+
+def over_budget(plan: AuditPlan) -> str | None:
+    """Which ceiling of the suite the plan passes, or could pass, and what to do; None where it passes none."""
+    budget, own = plan.budget, plan.own
+    tokens = None if own.prompt_tokens is None else own.prompt_tokens + own.output_tokens_at_most
+    over = []
+    if budget.max_trials is not None and plan.all_trials > budget.max_trials:
+        over.append(f"the audit comes to {plan.all_trials:,} trials, above max_trials {budget.max_trials:,}")
+    if budget.max_tokens is not None and tokens is not None and tokens > budget.max_tokens:
+        over.append(f"it may use {tokens:,} tokens, above max_tokens {budget.max_tokens:,}")
+    if budget.max_cost is not None and own.cost is not None and own.cost > budget.max_cost:
+        over.append(f"it may cost {_cost(own.cost)}, above max_cost {_cost(budget.max_cost)}")
+    if not over:
+        return None
+    return f"{'; '.join(over)}: it would stop there and say so; raise budget_config, or ask fewer items"
+
+
+def _ceilings(plan: AuditPlan) -> str:
+    budget = plan.budget
+    said = [
+        None if budget.max_trials is None else f"{budget.max_trials:,} trials",
+        None if budget.max_tokens is None else f"{budget.max_tokens:,} tokens",
+        None if budget.max_cost is None else f"a cost of {_cost(budget.max_cost)}",
+    ]
+    return ", ".join(one for one in said if one is not None)
 
 
 def _mend(plan: AuditPlan) -> str:
@@ -103,6 +130,8 @@ def print_plan(plan: AuditPlan) -> None:
     families = [(one.name, _percent(one.approval_chance), one.title) for one in plan.families]
     say(table(("family", "approved", "meaning"), families))
     say("")
+    if plan.budget.is_set:
+        say(f"Budget: at most {_ceilings(plan)}; the audit comes to {plan.all_trials:,} trials of all models.")
     for note in plan.notes:
         say(f"note: {note}")
     say(f"\n{conclusion(plan)}")

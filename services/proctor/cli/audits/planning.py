@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from proctor.cli.audits.rewording_calls import rewording_note
-from proctor.cli.audits.router_calls import router_note
+from proctor.cli.audits.rewording_calls import rewording_calls, rewording_note
+from proctor.cli.audits.router_calls import router_calls, router_note
 from proctor.domain.errors import BadInputError, ProctorError
+from proctor.domain.prices import Prices
 from proctor.domain.suite import Suite
+from proctor.domain.suite_budget import BudgetSection
 from proctor.evidence.answers import guess_chance
 from proctor.evidence.planning.approval import AUDITS, approval_chance, detectable_share, items_for_approval
 from proctor.evidence.planning.families import FAMILIES, Family
@@ -33,33 +35,6 @@ BYTES_PER_TOKEN: Final = 4
 #: Seed of the simulations. The plan of a suite is the same whenever it is asked for.
 _SEED: Final = 0
 _SIMULATED_CHANNELS: Final = {"perturbation", "protocol"}
-
-
-class Prices(NamedTuple):
-    """Prices of a million tokens, in any one currency."""
-
-    million_input: float
-    million_output: float
-
-    def of(self, input_tokens: int, output_tokens: int) -> float:
-        """The price of so many tokens."""
-        return (self.million_input * input_tokens + self.million_output * output_tokens) / 1_000_000
-
-
-def prices_of(million_input: float | None, million_output: float | None) -> Prices | None:
-    """The prices that were given; None where neither was.
-
-    Raises:
-        BadInputError: where one is missing or no price.
-    """
-    if million_input is None and million_output is None:
-        return None
-    if million_input is None or million_output is None:
-        raise BadInputError("a cost needs both --price-per-million-input and --price-per-million-output; 0 is a price")
-    for price in (million_input, million_output):
-        if not (math.isfinite(price) and price >= 0):
-            raise BadInputError(f"{price:g} is no price of a million tokens; give 0 or more")
-    return Prices(million_input, million_output)
 
 
 class Benchmark(NamedTuple):
@@ -109,6 +84,9 @@ class AuditPlan(NamedTuple):
     families: tuple[FamilyChance, ...]
     items_for_90: int | None
     alpha: float
+    budget: BudgetSection
+    all_trials: int
+    """Trials of the suite's own number of variants, with the first calls of the rewording model and the routers'."""
     notes: tuple[str, ...]
 
     @property
@@ -182,6 +160,8 @@ def plan_audit(
         ),
         items_for_90=items_for_approval(assumed, own, limits, _rng(own), audits=audits),
         alpha=suite.scoring.significance_alpha,
+        budget=suite.budget,
+        all_trials=n * (1 + own) + rewording_calls(suite, n) + sum(router_calls(suite, n)),
         notes=(*benchmark.notes, *_reservations(suite, n)),
     )
 

@@ -1,0 +1,93 @@
+"""Whether an audit may ask more: its ceilings, what its stages have used, and what their tokens cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from proctor.domain.base import Frozen
+from proctor.domain.errors import BadInputError
+from proctor.domain.prices import Prices
+from proctor.domain.suite import Suite
+from proctor.domain.suite_budget import BudgetSection
+from proctor.domain.trial import ANSWER_STAGE, PARAPHRASE_STAGE, TRANSMIT_STAGE
+from proctor.router.endpoints import audited_endpoint, paraphraser_endpoint, router_endpoint
+from proctor.router.ledger_types import Spent
+from proctor.runtime.settings import Settings
+
+_MEND: Final = "and start the audit again: it goes on where it stopped"
+
+
+class Terms(Frozen):
+    """What an audit may use, and what the tokens of each of its models cost.
+
+    They are an audit's own state and not its suite's: whoever starts it again brings the budget of that day.
+    """
+
+    budget: BudgetSection = BudgetSection()
+    answer: Prices | None = None
+    paraphrase: Prices | None = None
+    transmit: Prices | None = None
+
+    def prices_of(self, stage: str) -> Prices | None:
+        """The prices of a stage of the ledger, e.g. `answer` or `paraphrase-2`."""
+        kind = stage.partition("-")[0]
+        return {ANSWER_STAGE: self.answer, PARAPHRASE_STAGE: self.paraphrase, TRANSMIT_STAGE: self.transmit}[kind]
+
+
+def terms_of(suite: Suite, settings: Settings) -> Terms:
+    """The terms of a suite, with the prices that the operator gave the endpoints.
+
+    Raises:
+        BadInputError: when an endpoint may not be asked, or the suite limits the cost and one of them has no prices.
+    """
+    asked = {
+        ANSWER_STAGE: audited_endpoint(suite, settings),
+        PARAPHRASE_STAGE: paraphraser_endpoint(suite, settings),
+        TRANSMIT_STAGE: router_endpoint(suite, settings),
+    }
+    for found in asked.values():
+        if suite.budget.max_cost is not None and found is not None and found.prices is None:
+            raise BadInputError(
+                f"budget_config.max_cost is {suite.budget.max_cost:g}, but the endpoint {found.name!r} has no prices; "
+                "give it input_price_per_million and output_price_per_million in PROCTOR_ENDPOINTS (0 is a price), or "
+                "limit max_tokens instead"
+            )
+    return Terms(budget=suite.budget, **{stage: found.prices for stage, found in asked.items() if found is not None})
+
+
+def exceeded(terms: Terms, spent: Mapping[str, Spent], *, planned_trials: int | None = None) -> str | None:
+    """Say why an audit may not ask more; None where it may.
+
+    It is to be asked before more is planned or handed out, so a ceiling that is reached already stops. What was in
+    flight when it was reached is still answered and counted, so that the audit can end above it by that much.
+
+    Args:
+        terms: the ceilings and prices.
+        spent: what each of the audit's stages has used, by its name in the ledger; all of them share the budget.
+        planned_trials: how many trials the audit comes to, asked and to be asked; None where that is not known yet.
+    """
+    budget = terms.budget
+    trials = sum(one.trials for one in spent.values())
+    if budget.max_trials is not None:
+        if planned_trials is not None and planned_trials > budget.max_trials:
+            return _cause("max_trials", f"{budget.max_trials:,}", f"it comes to {planned_trials:,} trials")
+        if planned_trials is None and trials >= budget.max_trials:
+            return _cause("max_trials", f"{budget.max_trials:,}", f"{trials:,} trials were asked and more are to come")
+    tokens = sum(one.input_tokens + one.output_tokens for one in spent.values())
+    if budget.max_tokens is not None and tokens >= budget.max_tokens:
+        return _cause("max_tokens", f"{budget.max_tokens:,}", f"{tokens:,} tokens were used and more are to come")
+    cost = cost_of(terms, spent)
+    if budget.max_cost is not None and cost >= budget.max_cost:
+        return _cause("max_cost", f"{budget.max_cost:,.2f}", f"{cost:,.2f} was spent and more is to come")
+    return None
+
+
+def cost_of(terms: Terms, spent: Mapping[str, Spent]) -> float:
+    """What the stages have cost so far; a stage without prices costs nothing."""
+    priced = ((terms.prices_of(stage), one) for stage, one in spent.items())
+    return sum(prices.of(one.input_tokens, one.output_tokens) for prices, one in priced if prices is not None)
+
+
+def _cause(ceiling: str, limit: str, use: str) -> str:
+    return f"the budget stops the audit: budget_config.{ceiling} is {limit}, and {use}; raise it in the suite {_MEND}"
