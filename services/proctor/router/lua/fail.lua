@@ -1,18 +1,30 @@
--- An attempt at a shard failed: queue it again behind its cap of attempts, or give it up with the cause.
--- A failure of an attempt that is not the current one is stale: a newer copy is under way.
--- KEYS: plan queue leases attempts done dead fired   ARGV: ttl_s shard_id attempt retryable cap cause
+-- An attempt at a shard came to nothing: queue it again, or give it up with the cause.
+-- A setback of an attempt that is not the current one is stale: a newer copy is under way.
+-- KEYS: parts plan queue leases attempts failures losses done dead fired
+-- ARGV: ttl_s shard_id attempt setback max_failures max_losses cause
 -- Returns 'stale', 'queued', 'dead', or 'complete' (once).
-local shard = ARGV[2]
-if redis.call('HEXISTS', KEYS[5], shard) == 1 or redis.call('HEXISTS', KEYS[6], shard) == 1 then return 'stale' end
-if redis.call('HGET', KEYS[4], shard) ~= ARGV[3] then return 'stale' end
-if redis.call('ZREM', KEYS[3], shard) == 0 then return 'stale' end
-if ARGV[4] == '1' and tonumber(ARGV[3]) < tonumber(ARGV[5]) then
-  redis.call('ZADD', KEYS[2], tonumber(string.match(redis.call('HGET', KEYS[1], shard), '^%d+')), shard)
-  redis.call('EXPIRE', KEYS[2], ARGV[1])
-  return 'queued'
+local shard, setback = ARGV[2], ARGV[4]
+local entry = redis.call('HGET', KEYS[2], shard)
+if not entry or redis.call('HGET', KEYS[5], shard) ~= ARGV[3] then return 'stale' end
+if redis.call('ZREM', KEYS[4], shard) == 0 then return 'stale' end
+local position, n_trials = string.match(entry, '^(%d+) (%d+)')
+local over = setback == 'final'
+if setback == 'failed' then
+  over = redis.call('HINCRBY', KEYS[6], shard, 1) >= tonumber(ARGV[5])
+elseif setback == 'lost' then
+  over = redis.call('HINCRBY', KEYS[7], shard, 1) >= tonumber(ARGV[6]) and tonumber(n_trials) == 1
 end
-redis.call('HSET', KEYS[6], shard, ARGV[6])
-redis.call('EXPIRE', KEYS[6], ARGV[1])
-if redis.call('HLEN', KEYS[5]) + redis.call('HLEN', KEYS[6]) < redis.call('HLEN', KEYS[1]) then return 'dead' end
-if redis.call('SET', KEYS[7], '1', 'NX', 'EX', ARGV[1]) then return 'complete' end
+if over then
+  redis.call('HSET', KEYS[9], shard, ARGV[7])
+else
+  redis.call('ZADD', KEYS[3], position, shard)
+end
+for _, key in ipairs(KEYS) do redis.call('EXPIRE', key, ARGV[1]) end
+if not over then return 'queued' end
+local parts = redis.call('HMGET', KEYS[1], 'laid', 'of')
+if parts[1] and parts[1] == parts[2] and redis.call('EXISTS', KEYS[3], KEYS[4]) == 0
+    and redis.call('HLEN', KEYS[8]) + redis.call('HLEN', KEYS[9]) >= redis.call('HLEN', KEYS[2])
+    and redis.call('SET', KEYS[10], '1', 'NX', 'EX', ARGV[1]) then
+  return 'complete'
+end
 return 'dead'

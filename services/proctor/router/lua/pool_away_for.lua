@@ -1,0 +1,6 @@
+-- For how long the servers of a pool have been away, in ms by the server's clock; nil where they are not.
+-- KEYS: breaker   ARGV: (none)
+local since = redis.call('HGET', KEYS[1], 'since')
+if not since then return false end
+local time = redis.call('TIME')
+return time[1] * 1000 + math.floor(time[2] / 1000) - tonumber(since)
