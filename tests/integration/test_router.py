@@ -18,22 +18,20 @@ from proctor.domain.messages import (
     Message,
     ProbeEndpoint,
     Reconcile,
-    RunShard,
     ScoreAudit,
-    ShardAnswered,
     StartAudit,
     VariantsBuilt,
 )
+from proctor.domain.operator_endpoint import OperatorEndpoint
 from proctor.domain.trial import ANSWER_STAGE
-from proctor.router import stages, tasks
+from proctor.router import packs, tasks
 from proctor.router.audit import gather, submit
-from proctor.router.dispatch import WINDOW
 from proctor.router.endpoints import resolve_endpoint
-from proctor.router.ledger import MAX_ATTEMPTS
-from proctor.router.plan import plan_shards
+from proctor.router.ledger import MAX_FAILURES
+from proctor.router.packs import capacity
 from proctor.runtime.artifacts import get_model
 from proctor.runtime.records import AuditState
-from tests.integration.router_support import PINNED, Bench, router_bench
+from tests.integration.router_support import PINNED, Bench, HandedOut, one_by_one, router_bench
 
 
 @pytest.fixture
@@ -50,13 +48,10 @@ def test_an_audit_goes_from_the_probe_to_the_registry(bench: Bench) -> None:
     assert bench.take(BuildVariants)
     tasks.variants_built(VariantsBuilt(audit_id=audit, variants=bench.variants(audit)))
     answered = 0
-    while shards := bench.take(RunShard):
+    while shards := bench.shards():
         for shard in shards:
-            assert isinstance(shard, RunShard)
             answered += 1
-            tasks.shard_answered(
-                ShardAnswered(audit_id=audit, shard_id=shard.shard_id, attempt=1, completions=f"sha256:{answered}")
-            )
+            bench.answer(shard, completions=f"sha256:{answered}")
             scoring = [message for message in bench.sent if isinstance(message, ScoreAudit)]
         if scoring:
             break
@@ -82,28 +77,26 @@ def test_every_message_twice_changes_nothing(bench: Bench) -> None:
     variants = bench.variants(audit)
     for _ in range(2):
         tasks.variants_built(VariantsBuilt(audit_id=audit, variants=variants))
-    shards: list[RunShard] = []
+    shards: list[HandedOut] = []
     scorings = 0
     while messages := list(bench.sent):
         bench.sent.clear()
         for message in messages:
             if isinstance(message, ScoreAudit):
                 scorings += 1
-            if isinstance(message, RunShard):
-                shards.append(message)
+            for shard in one_by_one([message]):
+                shards.append(shard)
                 for _ in range(2):
-                    tasks.shard_answered(
-                        ShardAnswered(audit_id=audit, shard_id=message.shard_id, attempt=1, completions="sha256:c")
-                    )
+                    bench.answer(shard, completions="sha256:c")
     assert len(shards) == len({shard.shard_id for shard in shards}) == 4
     assert scorings == 1
 
 
-def test_never_more_shards_are_published_than_the_window_holds(bench: Bench) -> None:
+def test_never_more_shards_are_outstanding_than_two_packs_a_worker_slot(bench: Bench) -> None:
     audit = bench.to_answering()
-    assert len(bench.take(RunShard)) == WINDOW
+    assert len(bench.shards()) == capacity(slots=1, together=1)
     tasks.reconcile(Reconcile())
-    assert bench.take(RunShard) == []
+    assert bench.shards() == []
     assert bench.ledger.progress(audit, ANSWER_STAGE).planned == 200
 
 
@@ -127,9 +120,7 @@ def test_a_model_of_which_no_trial_is_answered_gets_no_decision(bench: Bench) ->
     audit = bench.to_answering()
     while shards := bench.handed_out():
         for shard in shards:
-            tasks.shard_answered(
-                ShardAnswered(audit_id=audit, shard_id=shard.shard_id, attempt=shard.attempt, error="endpoint gone")
-            )
+            bench.answer(shard, error="endpoint gone")
     assert bench.state(audit) is AuditState.FAILED
     assert "endpoint gone" in bench.records.audit(audit).detail
     assert len(bench.ledger.dead(audit, ANSWER_STAGE)) == 4
@@ -138,27 +129,20 @@ def test_a_model_of_which_no_trial_is_answered_gets_no_decision(bench: Bench) ->
 def test_an_audit_that_lost_a_part_of_an_arm_fails_and_goes_on_with_that_part(bench: Bench) -> None:
     audit = bench.to_answering()
     lost: str | None = None
-    while shards := bench.take(RunShard):
+    while shards := bench.shards():
         for shard in shards:
-            assert isinstance(shard, RunShard)
             lost = lost or shard.shard_id
             bad = shard.shard_id == lost
-            tasks.shard_answered(
-                ShardAnswered(
-                    audit_id=audit, shard_id=shard.shard_id, attempt=shard.attempt,
-                    completions=None if bad else "sha256:c", error="endpoint gone" if bad else None,
-                )
-            )  # fmt: skip
+            bench.answer(shard, completions=None if bad else "sha256:c", error="endpoint gone" if bad else None)
     assert bench.state(audit) is AuditState.FAILED
     assert "64 of 200 trials got no answer; the last failure: endpoint gone" in bench.records.audit(audit).detail
     assert bench.submit() == audit
     assert bench.state(audit) is AuditState.CREATED, "who watches it must not take the old end for a new one"
     tasks.start(StartAudit(audit_id=audit))
     tasks.endpoint_probed(EndpointProbed(audit_id=audit, ok=True, model_digest=PINNED))
-    (again,) = bench.take(RunShard)
-    assert isinstance(again, RunShard)
+    (again,) = bench.shards()
     assert again.shard_id == lost
-    tasks.shard_answered(ShardAnswered(audit_id=audit, shard_id=lost, attempt=1, completions="sha256:late"))
+    bench.answer(again._replace(attempt=1), completions="sha256:late")
     assert bench.take(ScoreAudit)
 
 
@@ -166,8 +150,8 @@ def test_a_poison_shard_is_given_up_after_its_attempts_and_the_rest_is_scored(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Small shards, so that one is less than a twentieth of its arm.
-    monkeypatch.setattr(stages, "plan_shards", lambda trials: plan_shards(trials, shard_trials=4))
-    audit = bench.to_answering()
+    monkeypatch.setattr(packs, "shard_trials", lambda pace: 4)
+    bench.to_answering()
     poison: str | None = None
     attempts = 0
     scoring: list[Message] = []
@@ -177,17 +161,12 @@ def test_a_poison_shard_is_given_up_after_its_attempts_and_the_rest_is_scored(
         for message in messages:
             if isinstance(message, ScoreAudit):
                 scoring.append(message)
-            elif isinstance(message, RunShard):
-                poison = poison or message.shard_id
-                bad = message.shard_id == poison
+            for shard in one_by_one([message]):
+                poison = poison or shard.shard_id
+                bad = shard.shard_id == poison
                 attempts += bad
-                tasks.shard_answered(
-                    ShardAnswered(
-                        audit_id=audit, shard_id=message.shard_id, attempt=message.attempt,
-                        completions=None if bad else "sha256:c", error="poison" if bad else None,
-                    )
-                )  # fmt: skip
-    assert attempts == MAX_ATTEMPTS
+                bench.answer(shard, completions=None if bad else "sha256:c", error="poison" if bad else None)
+    assert attempts == MAX_FAILURES
     assert isinstance(scoring[0], ScoreAudit)
     manifest = get_model(bench.artifacts, scoring[0].manifest, AuditManifest)
     assert [dead.cause for dead in manifest.dead] == ["poison"]
@@ -196,22 +175,18 @@ def test_a_poison_shard_is_given_up_after_its_attempts_and_the_rest_is_scored(
 
 def test_starting_again_keeps_what_was_answered(bench: Bench) -> None:
     audit = bench.to_answering()
-    (first, *_) = bench.take(RunShard)
-    assert isinstance(first, RunShard)
-    tasks.shard_answered(ShardAnswered(audit_id=audit, shard_id=first.shard_id, attempt=1, completions="sha256:kept"))
+    (first, *_) = bench.shards()
+    bench.answer(first, completions="sha256:kept")
     assert bench.submit() == audit, "the same suite goes on with its unfinished audit"
     bench.sent.clear()
     tasks.start(StartAudit(audit_id=audit))
     tasks.endpoint_probed(EndpointProbed(audit_id=audit, ok=True, model_digest=PINNED))
     assert not any(isinstance(message, BuildVariants) for message in bench.sent), "its variants stay what they are"
     again: set[str] = set()
-    while shards := bench.take(RunShard):
+    while shards := bench.handed_out():
         for shard in shards:
-            assert isinstance(shard, RunShard)
             again.add(shard.shard_id)
-            tasks.shard_answered(
-                ShardAnswered(audit_id=audit, shard_id=shard.shard_id, attempt=shard.attempt, completions="sha256:c")
-            )
+            bench.answer(shard, completions="sha256:c")
     assert first.shard_id not in again
     assert len(again) == 3
     assert bench.ledger.done(audit, ANSWER_STAGE)[first.shard_id] == "sha256:kept"
@@ -239,5 +214,5 @@ def test_an_endpoint_id_that_nobody_named_is_refused_before_anything_is_on_recor
     with pytest.raises(BadInputError, match="'prod-7'"):
         submit(gather(suite, bench.home, bench.settings.bundle), bench.settings, bench.records, bench.artifacts)
     assert bench.records.running_audits() == []
-    named = replace(bench.settings, endpoints={"prod-7": "grpc://triton:8001"})
+    named = replace(bench.settings, endpoints={"prod-7": OperatorEndpoint(url="grpc://triton:8001")})
     assert resolve_endpoint(suite, named).backend == "triton"

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from proctor.domain.errors import StoreError
-from proctor.domain.messages import AuditScored, Reconcile, RunShard, ShardAnswered, StartAudit, WriteDecision
+from proctor.domain.messages import AuditScored, Reconcile, StartAudit, WriteDecision
 from proctor.domain.trial import ANSWER_STAGE
 from proctor.router import tasks
-from proctor.router.ledger import MAX_ATTEMPTS, Ledger
+from proctor.router.ledger import MAX_FAILURES, Ledger, Standing
 from proctor.runtime.records import AuditState
 from tests.integration.router_support import Bench, router_bench
 
@@ -65,25 +65,25 @@ def test_an_audit_that_cannot_be_taken_on_keeps_no_other_waiting(bench: Bench, m
         connection.exec_driver_sql(
             "INSERT INTO audits SELECT 'zzz', 'zzz', 1, suite, inputs, 'created', '', created_at FROM audits"
         )
-    whole = Ledger.is_complete
+    whole = Ledger.standing
 
-    def breaks(self: Ledger, audit_id: str, stage: str) -> bool:
+    def breaks(self: Ledger, audit_id: str, stage: str, n: int) -> Standing:
         if audit_id == first:
             raise StoreError("no room on the disk")
-        return whole(self, audit_id, stage)
+        return whole(self, audit_id, stage, n)
 
-    monkeypatch.setattr(Ledger, "is_complete", breaks)
+    monkeypatch.setattr(Ledger, "standing", breaks)
     bench.sent.clear()
     tasks.reconcile(Reconcile())
     assert bench.sent == [StartAudit(audit_id=second)]
 
 
 def test_a_shard_that_failed_waits_for_an_answer_to_another_or_for_the_reconciler(bench: Bench) -> None:
-    audit = bench.to_answering()
-    first, second = (shard for shard in bench.take(RunShard) if isinstance(shard, RunShard))
-    tasks.shard_answered(ShardAnswered(audit_id=audit, shard_id=first.shard_id, attempt=1, error="no room"))
-    assert bench.take(RunShard) == []
-    tasks.shard_answered(ShardAnswered(audit_id=audit, shard_id=second.shard_id, attempt=1, completions="sha256:c"))
+    bench.to_answering()
+    first, second = bench.shards()
+    bench.answer(first, error="no room")
+    assert bench.shards() == []
+    bench.answer(second, completions="sha256:c")
     again = bench.handed_out()
     assert [shard.attempt for shard in again if shard.shard_id == first.shard_id] == [2]
 
@@ -97,8 +97,6 @@ def test_only_the_last_attempt_at_a_shard_may_leave_trials_unanswered(bench: Ben
             shard_id = shard_id or shard.shard_id
             if shard.shard_id == shard_id:
                 of_first.append(shard.last_attempt)
-            tasks.shard_answered(
-                ShardAnswered(audit_id=audit, shard_id=shard.shard_id, attempt=shard.attempt, error="no answer")
-            )
-    assert of_first == [False] * (MAX_ATTEMPTS - 1) + [True]
+            bench.answer(shard, error="no answer")
+    assert of_first == [False] * (MAX_FAILURES - 1) + [True]
     assert bench.ledger.dead(audit, ANSWER_STAGE)

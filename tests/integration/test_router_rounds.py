@@ -20,22 +20,22 @@ from proctor.domain.messages import (
     Message,
     ProbeEndpoint,
     Reconcile,
-    RunShard,
     ScoreAudit,
-    ShardAnswered,
+    ShardsAnswered,
     StartAudit,
     VariantsBuilt,
 )
+from proctor.domain.operator_endpoint import OperatorEndpoint
 from proctor.domain.trial import ANSWER_STAGE, PARAPHRASE_STAGE, Arm, Completion, Decoding, Shard, Trial
 from proctor.router import rewrites, stages, tasks
 from proctor.router.audit import gather, submit, view
 from proctor.router.dispatch import Dispatcher
 from proctor.router.endpoints import named_endpoints, resolve_paraphraser
-from proctor.router.ledger import MAX_ATTEMPTS
+from proctor.router.ledger import MAX_FAILURES
 from proctor.router.stages import stage_under_way
 from proctor.runtime.artifacts import get_model, put_model
 from proctor.runtime.records import AuditState
-from tests.integration.router_support import PINNED, Bench, router_bench
+from tests.integration.router_support import PINNED, Bench, HandedOut, answered, one_by_one, router_bench
 
 REWRITER = "http://127.0.0.1:8/v1"
 WEIGHTS = "sha256:" + "ef" * 32
@@ -77,11 +77,11 @@ def wanted(bench: Bench, audit: str, *items: str, candidate: int = 0) -> Variant
     )
 
 
-def asked(bench: Bench, shard: RunShard) -> set[str]:
+def asked(bench: Bench, shard: HandedOut) -> set[str]:
     return {trial.item_id for trial in get_model(bench.artifacts, shard.shard, Shard).trials}
 
 
-def said(bench: Bench, shard: RunShard, *, silent: str | None = None, error: str = "HTTP 400") -> ShardAnswered:
+def said(bench: Bench, shard: HandedOut, *, silent: str | None = None, error: str = "HTTP 400") -> ShardsAnswered:
     """An inference worker's answer; to prompts of `silent` items (`*`: all) there was none."""
     completions = tuple(
         Completion(trial_id=trial.trial_id, error=error, finish_reason="error")
@@ -89,29 +89,19 @@ def said(bench: Bench, shard: RunShard, *, silent: str | None = None, error: str
         else Completion(trial_id=trial.trial_id, text="reworded", finish_reason="stop", model_digest=WEIGHTS)
         for trial in get_model(bench.artifacts, shard.shard, Shard).trials
     )
-    digest = put_model(bench.artifacts, CompletionSet(completions=completions))
-    return ShardAnswered(
-        audit_id=shard.audit_id, stage=shard.stage, shard_id=shard.shard_id, attempt=shard.attempt, completions=digest
-    )
+    return answered(shard, completions=put_model(bench.artifacts, CompletionSet(completions=completions)))
 
 
-def shards_of(bench: Bench) -> list[RunShard]:
-    return [message for message in bench.take(RunShard) if isinstance(message, RunShard)]
-
-
-def failed(shard: RunShard, *, retryable: bool = True) -> ShardAnswered:
-    return ShardAnswered(
-        audit_id=shard.audit_id, stage=shard.stage, shard_id=shard.shard_id, attempt=shard.attempt,
-        error="connection refused", retryable=retryable,
-    )  # fmt: skip
+def failed(shard: HandedOut, *, retryable: bool = True) -> ShardsAnswered:
+    return answered(shard, error="connection refused", retryable=retryable)
 
 
 def finish_stage(bench: Bench, *, silent: str | None = None) -> list[Message]:
     """Answer everything that is asked; returns what is sent once no shard is left."""
-    while shards := [message for message in bench.sent if isinstance(message, RunShard)]:
+    while shards := one_by_one(bench.sent):
         bench.sent.clear()
         for shard in shards:
-            tasks.shard_answered(said(bench, shard, silent=silent))
+            tasks.shards_answered(said(bench, shard, silent=silent))
     return list(bench.sent)
 
 
@@ -126,7 +116,7 @@ def test_the_model_that_rewords_is_asked_at_its_own_endpoint_with_its_own_decodi
     audit = to_rewording(bench)
     tasks.variants_built(wanted(bench, audit, *ITEMS))
     assert bench.state(audit) is AuditState.PARAPHRASING
-    shards = shards_of(bench)
+    shards = bench.shards()
     rewriter = EndpointSpec(backend="openai", url=REWRITER, served_name="rewriter", model_version=None, chat=True)
     assert {(shard.stage, shard.endpoint, shard.decoding) for shard in shards} == {("paraphrase-1", rewriter, DECODING)}
     assert [len(asked(bench, shard)) for shard in shards] == [32, 32]
@@ -144,7 +134,8 @@ def test_what_the_model_says_in_all_rounds_goes_back_and_then_the_audited_model_
     assert len(list(rewrites.calls(bench.artifacts, both))) == 66
     bench.sent.clear()
     tasks.variants_built(VariantsBuilt(audit_id=audit, variants=bench.variants(audit)))
-    assert all(isinstance(m, RunShard) and m.stage == ANSWER_STAGE and "8/v1" not in m.endpoint.url for m in bench.sent)
+    shards = one_by_one(bench.sent)
+    assert all(shard.stage == ANSWER_STAGE and "8/v1" not in shard.endpoint.url for shard in shards)
     (scoring,) = finish_stage(bench)
     assert isinstance(scoring, ScoreAudit)
     manifest = get_model(bench.artifacts, scoring.manifest, AuditManifest)
@@ -153,6 +144,16 @@ def test_what_the_model_says_in_all_rounds_goes_back_and_then_the_audited_model_
     assert len(trials) == 200
     assert manifest.paraphraser is not None
     assert manifest.paraphraser.plain() == {"model": "org/rewriter", "digests": [WEIGHTS], "calls": 66, "failed": 1}
+
+
+def test_a_long_list_of_prompts_is_planned_a_slice_after_another(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stages, "CHUNK_ITEMS", 10)
+    audit = to_rewording(bench)
+    tasks.variants_built(wanted(bench, audit, *ITEMS))
+    assert bench.ledger.parts(audit, "paraphrase-1") == (4, 7)
+    assert bench.ledger.progress(audit, "paraphrase-1").planned == 64
+    said_of = [trial.item_id for trial, _ in rewrites.calls(bench.artifacts, rewrites_of(bench, finish_stage(bench)))]
+    assert said_of == list(ITEMS)
 
 
 def test_a_model_whose_rewordings_are_all_in_the_library_is_not_contacted(bench: Bench) -> None:
@@ -176,7 +177,7 @@ def test_a_model_whose_rewordings_are_all_in_the_library_is_not_contacted(bench:
 def test_every_message_of_a_round_twice_changes_nothing(bench: Bench) -> None:
     audit = to_rewording(bench)
     rounds = [wanted(bench, audit, *ITEMS), wanted(bench, audit, "q1", candidate=1)]
-    shards: list[RunShard] = []
+    shards: list[HandedOut] = []
     for number, prompts in enumerate(rounds, start=1):
         for _ in range(2):
             tasks.variants_built(prompts)
@@ -185,10 +186,10 @@ def test_every_message_of_a_round_twice_changes_nothing(bench: Bench) -> None:
             bench.sent.clear()
             for message in messages:
                 built += isinstance(message, BuildVariants)
-                if isinstance(message, RunShard):
-                    shards.append(message)
+                for shard in one_by_one([message]):
+                    shards.append(shard)
                     for _ in range(2):
-                        tasks.shard_answered(said(bench, message))
+                        tasks.shards_answered(said(bench, shard))
         assert built == 1
         assert view(bench.records, audit).inputs.rounds == number
     assert len(shards) == len({shard.shard_id for shard in shards}) == 3
@@ -204,26 +205,26 @@ def test_prompts_of_an_earlier_round_that_arrive_again_are_not_asked_again(bench
     assert bench.state(audit) is AuditState.REWORDING
     assert bench.sent == []
     tasks.variants_built(wanted(bench, audit, "q5", "q100"))
-    (shard,) = shards_of(bench)
+    (shard,) = bench.shards()
     assert asked(bench, shard) == {"q100"}, "of new prompts among old ones only the new"
 
 
 def test_an_answer_of_a_round_that_has_ended_changes_nothing_in_the_next(bench: Bench) -> None:
     audit = to_rewording(bench)
     tasks.variants_built(wanted(bench, audit, "q1"))
-    (first,) = shards_of(bench)
-    tasks.shard_answered(said(bench, first))
+    (first,) = bench.shards()
+    tasks.shards_answered(said(bench, first))
     before = bench.ledger.done(audit, "paraphrase-1")
     bench.sent.clear()
     tasks.variants_built(wanted(bench, audit, "q1", candidate=1))
-    (second,) = shards_of(bench)
+    (second,) = bench.shards()
     for late in (said(bench, first, silent="*"), failed(first), failed(first, retryable=False)):
-        tasks.shard_answered(late)
+        tasks.shards_answered(late)
     assert bench.sent == []
     assert bench.ledger.done(audit, "paraphrase-1") == before
     assert bench.ledger.dead(audit, "paraphrase-1") == {}
     assert bench.ledger.done(audit, "paraphrase-2") == {}
-    tasks.shard_answered(said(bench, second))
+    tasks.shards_answered(said(bench, second))
     assert len(rewrites_of(bench, bench.sent).answered) == 2
 
 
@@ -245,27 +246,26 @@ def test_a_worker_that_ends_a_round_too_late_does_not_undo_the_next(bench: Bench
 def test_starting_again_in_the_middle_of_a_round_asks_only_what_is_missing(bench: Bench) -> None:
     audit = to_rewording(bench)
     tasks.variants_built(wanted(bench, audit, *ITEMS))
-    first, second = shards_of(bench)
-    tasks.shard_answered(said(bench, first))
+    first, second = bench.shards()
+    tasks.shards_answered(said(bench, first))
     assert bench.submit() == audit
     tasks.start(StartAudit(audit_id=audit))
     bench.sent.clear()
     tasks.endpoint_probed(probed(audit))
     assert bench.state(audit) is AuditState.PARAPHRASING
-    (again,) = bench.sent
-    assert isinstance(again, RunShard)
+    (again,) = one_by_one(bench.sent)
     assert again.shard_id == second.shard_id
     bench.sent.clear()
-    tasks.shard_answered(said(bench, again))
+    tasks.shards_answered(said(bench, again))
     assert len(rewrites_of(bench, bench.sent).answered) == 2
 
 
 def test_an_answer_that_arrives_while_the_audit_is_started_again_is_kept(bench: Bench) -> None:
     audit = to_rewording(bench)
     tasks.variants_built(wanted(bench, audit, "q1"))
-    (shard,) = shards_of(bench)
+    (shard,) = bench.shards()
     tasks.start(StartAudit(audit_id=audit))
-    tasks.shard_answered(said(bench, shard))
+    tasks.shards_answered(said(bench, shard))
     bench.sent.clear()
     tasks.endpoint_probed(probed(audit))
     assert len(rewrites_of(bench, bench.sent).answered) == 1
@@ -284,21 +284,21 @@ def test_starting_again_between_two_rounds_keeps_what_was_said(bench: Bench) -> 
 def test_an_overdue_rewording_is_asked_of_another_worker(bench: Bench) -> None:
     audit = to_rewording(bench)
     tasks.variants_built(wanted(bench, audit, "q1"))
-    (lost,) = shards_of(bench)
+    (lost,) = bench.shards()
     with redis.Redis.from_url(bench.settings.ledger_url) as client:
         client.zadd(f"proctor:{{{audit}}}:paraphrase-1:leases", {lost.shard_id: 0})
     tasks.reconcile(Reconcile())
-    (again,) = shards_of(bench)
+    (again,) = bench.shards()
     assert (again.shard_id, again.attempt, again.endpoint) == (lost.shard_id, 2, lost.endpoint)
-    tasks.shard_answered(said(bench, again))
+    tasks.shards_answered(said(bench, again))
     assert bench.state(audit) is AuditState.REWORDING
 
 
 def test_a_round_whose_messenger_died_is_finished_by_the_reconciler(bench: Bench) -> None:
     audit = to_rewording(bench)
     tasks.variants_built(wanted(bench, audit, "q1"))
-    (shard,) = shards_of(bench)
-    completions = said(bench, shard).completions
+    (shard,) = bench.shards()
+    completions = said(bench, shard).answers[0].completions
     assert completions is not None
     bench.ledger.record(audit, shard.stage, shard.shard_id, completions)  # and then the worker was killed
     for built in (1, 0):
@@ -326,8 +326,8 @@ def test_a_request_whose_messenger_died_is_sent_by_the_reconciler_once(
     dies_in(lambda: tasks.start(StartAudit(audit_id=audit)), ProbeEndpoint)
     dies_in(lambda: tasks.endpoint_probed(probed(audit)), BuildVariants)
     tasks.variants_built(wanted(bench, audit, "q1"))
-    (shard,) = shards_of(bench)
-    dies_in(lambda: tasks.shard_answered(said(bench, shard)), BuildVariants)
+    (shard,) = bench.shards()
+    dies_in(lambda: tasks.shards_answered(said(bench, shard)), BuildVariants)
     tasks.variants_built(VariantsBuilt(audit_id=audit, variants=bench.variants(audit)))
     dies_in(lambda: finish_stage(bench), ScoreAudit)
 
@@ -337,7 +337,7 @@ def test_a_round_that_was_begun_and_not_planned_is_planned_by_the_reconciler(
 ) -> None:
     audit = to_rewording(bench)
 
-    def gone(*_: object) -> bool:
+    def gone(*_: object, **__: object) -> bool:
         raise StoreError("the ledger did not answer")
 
     with monkeypatch.context() as patch:
@@ -346,7 +346,7 @@ def test_a_round_that_was_begun_and_not_planned_is_planned_by_the_reconciler(
             tasks.variants_built(wanted(bench, audit, "q1"))
     assert bench.sent == []
     tasks.reconcile(Reconcile())
-    assert len(bench.take(RunShard)) == 1
+    assert len(bench.shards()) == 1
 
 
 def test_a_rewording_model_that_is_down_fails_the_audit_and_only_what_is_missing_is_asked_again(bench: Bench) -> None:
@@ -358,8 +358,8 @@ def test_a_rewording_model_that_is_down_fails_the_audit_and_only_what_is_missing
         for shard in shards:
             kept = kept or shard.shard_id
             attempts += shard.shard_id != kept
-            tasks.shard_answered(said(bench, shard) if shard.shard_id == kept else failed(shard))
-    assert attempts == MAX_ATTEMPTS
+            tasks.shards_answered(said(bench, shard) if shard.shard_id == kept else failed(shard))
+    assert attempts == MAX_FAILURES
     assert bench.state(audit) is AuditState.FAILED
     assert bench.records.audit(audit).detail == (
         f"the rewording model org/rewriter at {REWRITER}: 32 of 64 trials got no answer; the last failure: "
@@ -369,9 +369,9 @@ def test_a_rewording_model_that_is_down_fails_the_audit_and_only_what_is_missing
     tasks.start(StartAudit(audit_id=audit))
     bench.sent.clear()
     tasks.endpoint_probed(probed(audit))
-    (again,) = shards_of(bench)
+    (again,) = bench.shards()
     assert again.shard_id != kept
-    tasks.shard_answered(said(bench, again))
+    tasks.shards_answered(said(bench, again))
     assert len(rewrites_of(bench, bench.sent).answered) == 2
 
 
@@ -379,9 +379,9 @@ def test_a_model_that_answers_no_prompt_at_all_fails_the_audit_with_its_words_an
     audit = to_rewording(bench)
     prompts = wanted(bench, audit, *ITEMS)
     tasks.variants_built(prompts)
-    while shards := shards_of(bench):
+    while shards := bench.shards():
         for shard in shards:
-            tasks.shard_answered(said(bench, shard, silent="*", error="401: wants another API key"))
+            tasks.shards_answered(said(bench, shard, silent="*", error="401: wants another API key"))
     assert bench.state(audit) is AuditState.FAILED
     assert "answered none of 64 prompts; the first failure: 401: wants another" in bench.records.audit(audit).detail
     bench.submit()
@@ -392,7 +392,7 @@ def test_a_model_that_answers_no_prompt_at_all_fails_the_audit_with_its_words_an
     assert isinstance(build, BuildVariants)
     assert build.rewrites is None
     tasks.variants_built(prompts)
-    assert set().union(*(asked(bench, shard) for shard in shards_of(bench))) == set(ITEMS)
+    assert set().union(*(asked(bench, shard) for shard in bench.shards())) == set(ITEMS)
 
 
 def test_an_audit_that_found_too_few_rewordings_asks_again_for_those_that_failed(bench: Bench) -> None:
@@ -409,7 +409,7 @@ def test_an_audit_that_found_too_few_rewordings_asks_again_for_those_that_failed
     assert {trial.item_id for trial, _ in rewrites.calls(bench.artifacts, kept)} == set(ITEMS) - {"q3"}
     bench.sent.clear()
     tasks.variants_built(wanted(bench, audit, *ITEMS))
-    (shard,) = shards_of(bench)
+    (shard,) = bench.shards()
     assert asked(bench, shard) == {"q3"}
 
 
@@ -420,11 +420,11 @@ def test_a_rewording_that_is_given_up_counts_as_asked_and_the_audit_goes_on(
     monkeypatch.setattr(stages, "REWRITE_SHARD_TRIALS", 2)
     audit = to_rewording(bench)
     tasks.variants_built(wanted(bench, audit, *ITEMS))
-    while shards := [message for message in bench.sent if isinstance(message, RunShard)]:
+    while shards := one_by_one(bench.sent):
         bench.sent.clear()
         for shard in shards:
             poison = "q0" in asked(bench, shard)
-            tasks.shard_answered(failed(shard, retryable=False) if poison else said(bench, shard))
+            tasks.shards_answered(failed(shard, retryable=False) if poison else said(bench, shard))
     found = rewrites_of(bench, bench.sent)
     assert [dead.cause for dead in found.dead] == ["connection refused"]
     assert len(found.answered) == 31
@@ -474,7 +474,8 @@ def test_the_rewording_models_endpoint_is_its_own_else_the_operators_of_its_name
         section = bench.suite.perturbation.paraphraser.model_copy(update=changes)
         perturbation = bench.suite.perturbation.model_copy(update={"paraphraser": section})
         suite = bench.suite.model_copy(update={"perturbation": perturbation})
-        return resolve_paraphraser(suite, replace(bench.settings, endpoints=endpoints))
+        listed = {name: OperatorEndpoint(url=url) for name, url in endpoints.items()}
+        return resolve_paraphraser(suite, replace(bench.settings, endpoints=listed))
 
     named = {"org/rewriter": "grpc://triton:8001", "gpu": "http://gpu/infer"}
     own, by_id = resolved(named), resolved(named, endpoint="gpu", version=WEIGHTS, served_name="big")

@@ -16,13 +16,12 @@ from proctor.domain.errors import BadInputError
 from proctor.domain.manifest import AuditManifest, CompletionSet, RewriteSet
 from proctor.domain.messages import (
     EndpointProbed,
-    Message,
-    RunShard,
     ScoreAudit,
-    ShardAnswered,
+    ShardsAnswered,
     StartAudit,
     VariantsBuilt,
 )
+from proctor.domain.operator_endpoint import OperatorEndpoint
 from proctor.domain.suite import Suite
 from proctor.domain.trial import ANSWER_STAGE, Arm, Completion, Decoding, Shard, Trial
 from proctor.router import tasks
@@ -30,7 +29,7 @@ from proctor.router.audit import gather, view
 from proctor.router.endpoints import named_endpoints, resolve_router, router_model
 from proctor.runtime.artifacts import get_model, put_model
 from proctor.runtime.records import AuditState
-from tests.integration.router_support import PINNED, Bench, router_bench
+from tests.integration.router_support import PINNED, Bench, HandedOut, answered, one_by_one, router_bench
 
 N = 40
 ROUTERS = 2
@@ -71,26 +70,23 @@ def refuses(trial: Trial) -> Completion:
     return Completion(trial_id=trial.trial_id, error="HTTP 401", finish_reason="error")
 
 
-def trials_of(bench: Bench, shard: RunShard) -> tuple[Trial, ...]:
+def trials_of(bench: Bench, shard: HandedOut) -> tuple[Trial, ...]:
     return get_model(bench.artifacts, shard.shard, Shard).trials
 
 
-def answered(bench: Bench, shard: RunShard, says: Says = writes) -> ShardAnswered:
+def said(bench: Bench, shard: HandedOut, says: Says = writes) -> ShardsAnswered:
     completions = tuple(says(trial) for trial in trials_of(bench, shard))
-    digest = put_model(bench.artifacts, CompletionSet(completions=completions))
-    return ShardAnswered(
-        audit_id=shard.audit_id, stage=shard.stage, shard_id=shard.shard_id, attempt=shard.attempt, completions=digest
-    )
+    return answered(shard, completions=put_model(bench.artifacts, CompletionSet(completions=completions)))
 
 
 def finish(bench: Bench, stage: str, says: Says = writes) -> list[Trial]:
     """Answer a stage to its end; returns what was asked in it."""
     asked: list[Trial] = []
-    while shards := [sent for sent in bench.sent if isinstance(sent, RunShard) and sent.stage == stage]:
+    while shards := [shard for shard in one_by_one(bench.sent) if shard.stage == stage]:
         bench.sent.clear()
         for shard in shards:
             asked += trials_of(bench, shard)
-            tasks.shard_answered(answered(bench, shard, says))
+            tasks.shards_answered(said(bench, shard, says))
     return asked
 
 
@@ -100,16 +96,12 @@ def scoring_of(bench: Bench) -> ScoreAudit:
     return message
 
 
-def first_shards(sent: list[Message]) -> list[RunShard]:
-    return [message for message in sent if isinstance(message, RunShard)]
-
-
 def test_routers_are_asked_before_the_answers_at_the_audited_model_s_endpoint_with_their_own_decoding(
     bench: Bench,
 ) -> None:
     audit = bench.to_answering()
     assert bench.state(audit) is AuditState.TRANSMITTING
-    shards = first_shards(bench.sent)
+    shards = one_by_one(bench.sent)
     audited = view(bench.records, audit).inputs.endpoint.model_copy(update={"model_version": PINNED})
     assert {(shard.stage, shard.endpoint, shard.decoding) for shard in shards} == {
         ("transmit-1", audited, Decoding(temperature=0.7, max_tokens=1024))
@@ -136,16 +128,34 @@ def test_workers_see_what_the_routers_wrote_and_the_manifest_names_it(bench: Ben
     assert sum(len(get_model(bench.artifacts, a.shard, Shard).trials) for a in transmitted.answered) == len(routers)
 
 
+def test_the_workers_of_every_chunk_of_items_see_their_own_routers_messages(
+    routed: Callable[..., AbstractContextManager[Bench]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proctor.runtime.chunks.CHUNK_ITEMS", 7)
+    with routed() as bench:
+        audit = bench.to_answering()
+        assert bench.ledger.progress(audit, "transmit-1").planned == 2 * ROUTERS * N
+
+        def loses_the_second_chunk(trial: Trial) -> Completion:
+            return refuses(trial) if 7 <= int(trial.item_id[1:]) < 14 else writes(trial)
+
+        assert len(finish(bench, "transmit-1", loses_the_second_chunk)) == 2 * ROUTERS * N
+        assert bench.ledger.parts(audit, "transmit-1").of == 6
+        behind = [trial for trial in finish(bench, ANSWER_STAGE) if not trial.arm.is_direct]
+        assert len({trial.trial_id for trial in behind}) == len(behind) == 2 * ROUTERS * (N - 7)
+        assert all(f" {trial.item_id}]" in trial.prompt for trial in behind)
+
+
 def test_every_message_of_the_stage_twice_changes_nothing(bench: Bench) -> None:
     audit = bench.to_answering()
     tasks.variants_built(VariantsBuilt(audit_id=audit, variants=bench.variants(audit)))
     asked: list[str] = []
-    while shards := [shard for shard in first_shards(bench.sent) if shard.stage == "transmit-1"]:
+    while shards := [shard for shard in one_by_one(bench.sent) if shard.stage == "transmit-1"]:
         bench.sent.clear()
         for shard in shards:
             asked += [trial.trial_id for trial in trials_of(bench, shard)]
-            tasks.shard_answered(answered(bench, shard))
-            tasks.shard_answered(answered(bench, shard, refuses))
+            tasks.shards_answered(said(bench, shard))
+            tasks.shards_answered(said(bench, shard, refuses))
     assert len(asked) == len(set(asked)) == 2 * ROUTERS * N
     assert len(finish(bench, ANSWER_STAGE)) == 2 * N + 2 * ROUTERS * N
 
@@ -170,24 +180,15 @@ def test_a_router_s_endpoint_that_is_down_leaves_the_audit_open_with_the_cause(b
     audit = bench.to_answering()
     while shards := bench.handed_out():
         for shard in shards:
-            tasks.shard_answered(
-                ShardAnswered(
-                    audit_id=audit,
-                    stage=shard.stage,
-                    shard_id=shard.shard_id,
-                    attempt=shard.attempt,
-                    error="connection refused",
-                    retryable=True,
-                )
-            )
+            bench.answer(shard, error="connection refused")
     assert bench.state(audit) is AuditState.FAILED
     assert "connection refused" in bench.records.audit(audit).detail
 
 
 def test_an_audit_that_stopped_among_the_routers_goes_on_with_the_missing_messages(bench: Bench) -> None:
     audit = bench.to_answering()
-    done = first_shards(bench.sent)[0]
-    tasks.shard_answered(answered(bench, done))
+    done = one_by_one(bench.sent)[0]
+    tasks.shards_answered(said(bench, done))
     assert bench.submit() == audit
     tasks.start(StartAudit(audit_id=audit))
     bench.sent.clear()
@@ -239,7 +240,7 @@ def test_a_router_of_its_own_is_found_by_endpoint_by_the_operator_s_name_or_besi
     assert spec(bench, model="org/r", endpoint=OWN, version="sha256:" + "1" * 12, chat_template="user") == EndpointSpec(
         backend="openai", url=OWN, served_name="r", model_version="sha256:" + "1" * 12, chat=True
     )
-    bench.settings = replace(bench.settings, endpoints={"org-r": "grpc://127.0.0.1:9001"})
+    bench.settings = replace(bench.settings, endpoints={"org-r": OperatorEndpoint(url="grpc://127.0.0.1:9001")})
     named = spec(bench, model="org-r")
     assert named is not None
     assert (named.backend, named.url, named.served_name) == ("triton", "grpc://127.0.0.1:9001", "org-r")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import accumulate, pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.domain.item import Item, Measurements, Variant
 from proctor.domain.suite import PromptSection
 from proctor.domain.trial import Arm, Trial
-from proctor.router.plan import plan_shards, plan_trials
+from proctor.router.packs import pieces
+from proctor.router.plan import plan_shards, plan_trials, shard_of
+from proctor.router.stages import PART_POSITIONS, planned
 
 _MEASURED = Measurements(semantic_distance=0.2, token_overlap=0.1, edit_distance=0.6)
 
@@ -68,6 +72,22 @@ def test_an_items_arms_run_close_in_time() -> None:
     canonical_at = {t.item_id: n for n, s in enumerate(shards) for t in s.trials if t.arm is Arm.CANONICAL}
     distance = [abs(n - canonical_at[t.item_id]) for n, s in enumerate(shards) for t in s.trials]
     assert max(distance) <= 4
+
+
+@given(sizes=st.lists(st.integers(1, 256), min_size=1, max_size=20), data=st.data())
+def test_what_a_shard_is_split_into_lies_between_it_and_the_next_in_position(
+    sizes: list[int], data: st.DataObject
+) -> None:
+    trials = [Trial(arm=Arm.CANONICAL, item_id=f"i{n}", prompt="p") for n in range(sum(sizes))]
+    ends = list(accumulate(sizes, initial=0))
+    shards = [shard_of(trials[begin:end]) for begin, end in pairwise(ends)]
+    entries = planned([(shard, "sha256:s") for shard in shards], part=3)
+    assert [entry.position for entry in entries] == [3 * PART_POSITIONS + end for end in ends[:-1]]
+    split = data.draw(st.integers(0, len(entries) - 1))
+    children = [entries[split].position + begin for begin, _ in pieces(entries[split].n_trials)]
+    others = [entry.position for entry in entries if entry is not entries[split]]
+    assert len({*children, *others}) == len(children) + len(others)
+    assert all(begin <= entries[split].position or begin > children[-1] for begin in others)
 
 
 def test_the_same_trials_make_the_same_shards() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pydantic import Field
 
 from proctor.domain.base import Frozen
@@ -65,8 +67,13 @@ class VariantSet(Frozen):
 
     @property
     def rewordings_digest(self) -> str:
-        """Digest of what was reworded into what, whoever made it, measured it or had it already."""
-        return json_digest(sorted(variant.variant_id for variant in self.variants))
+        """`rewordings_digest` of the variants."""
+        return rewordings_digest(variant.variant_id for variant in self.variants)
+
+
+def rewordings_digest(variant_ids: Iterable[str]) -> str:
+    """Digest of what was reworded into what, whoever made it, measured it or had it already."""
+    return json_digest(sorted(variant_ids))
 
 
 class CompletionSet(Frozen):
@@ -124,6 +131,8 @@ class RewriteSet(Frozen):
 
     answered: tuple[AnsweredShard, ...] = ()
     dead: tuple[DeadShard, ...] = ()
+    in_parts: tuple[int, ...] = ()
+    """How many of `answered` each part of the stage brought, in order; empty where that is not kept."""
 
 
 class ParaphraserFacts(Frozen):

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from sqlalchemy.exc import IntegrityError
 
 from proctor import __version__
 from proctor.domain.base import Frozen
@@ -12,16 +16,22 @@ from proctor.domain.card import ContentDigests, ProtocolCard, protocol_card
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import BadInputError
 from proctor.domain.manifest import ItemSet
+from proctor.domain.messages import Priority
 from proctor.domain.suite import Suite
 from proctor.domain.trial import ANSWER_STAGE, PARAPHRASE_STAGE, TRANSMIT_STAGE, Decoding
 from proctor.formats.gate_calibration import parse_gate_calibration
 from proctor.formats.items import load_items, select_items
 from proctor.formats.suites import calibration_path, content_digests
+from proctor.router.budget import Terms, terms_of
 from proctor.router.endpoints import resolve_endpoint, resolve_paraphraser, resolve_router
 from proctor.router.transmission import check_options
 from proctor.runtime.artifacts import ArtifactStore, put_model
+from proctor.runtime.chunks import put_items
 from proctor.runtime.records import AuditRecord, AuditState, Records
 from proctor.runtime.settings import Settings
+
+#: What comes from outside while an audit runs, from whoever submits or steers it, and not from its own steps.
+_STEERED = frozenset({"endpoint", "paraphraser", "router", "priority", "paused", "terms"})
 
 
 class RewritingRound(Frozen):
@@ -47,6 +57,7 @@ class AuditInputs(Frozen):
     """
 
     items: str
+    """Digest of the ItemIndex."""
     perturbation: str
     rewordings: str | None
     contents: ContentDigests
@@ -67,13 +78,24 @@ class AuditInputs(Frozen):
     rewrites: str | None = None
     """Digest of the RewriteSet of the rounds that have ended."""
     variants: str | None = None
-    """Digest of the VariantSet. It stays what it is from then on, whatever becomes of the variant library."""
+    """Digest of the VariantIndex. It stays what it is from then on, whatever becomes of the variant library."""
     transmissions: int = 1
     """Times that the routers were begun to be asked; one in which none of them answered is asked again as another."""
     transmitted: str | None = None
     """Digest of the RewriteSet of what the routers wrote."""
     manifest: str | None = None
     """Digest of the AuditManifest that is to be scored."""
+    priority: Priority = Priority.NORMAL
+    """Which audits' shards go first where several ask the same endpoint."""
+    paused: bool = False
+    """Whether nothing more is handed out; what was handed out before is recorded when it is answered."""
+    terms: Terms = Terms()
+    """What it may use, as whoever started it last said, and what its tokens cost."""
+
+    @property
+    def own(self) -> dict[str, Any]:
+        """What the audit's own steps have brought it to: all but what comes from outside while it runs."""
+        return self.model_dump(exclude=set(_STEERED))
 
     @property
     def awaits_routers(self) -> bool:
@@ -131,7 +153,18 @@ def with_model_digest(suite: Suite, digest: str | None) -> Suite:
 def view(records: Records, audit_id: str) -> AuditView:
     """Load an audit."""
     record = records.audit(audit_id)
-    return AuditView(record, Suite.model_validate_json(record.suite), AuditInputs.model_validate(record.inputs))
+    return AuditView(record, _suite(record.suite), _inputs(record.inputs_json))
+
+
+# Every answer to a shard looks at its audit, and finds the same text nearly always.
+@lru_cache(maxsize=64)
+def _suite(text: str) -> Suite:
+    return Suite.model_validate_json(text)
+
+
+@lru_cache(maxsize=64)
+def _inputs(text: str) -> AuditInputs:
+    return AuditInputs.model_validate_json(text)
 
 
 class AuditData(NamedTuple):
@@ -194,24 +227,34 @@ class Submission(NamedTuple):
     """Whether it goes on with one that did not end."""
 
 
-def submit(data: AuditData, settings: Settings, records: Records, artifacts: ArtifactStore) -> Submission:
+def submit(
+    data: AuditData,
+    settings: Settings,
+    records: Records,
+    artifacts: ArtifactStore,
+    *,
+    priority: Priority = Priority.NORMAL,
+) -> Submission:
     """Put an audit on record, or find the unfinished one of the same subject.
 
     The subject is the fingerprint of the suite (model and version included) with the content of its files, so the
-    same suite started again goes on with the audit that was interrupted.
+    same suite started again goes on with the audit that was interrupted, paused or not.
 
     Raises:
-        BadInputError: when an endpoint of the suite is not known here, or a strategy asks a model and the suite names
-            none; nothing is on record then.
+        BadInputError: when an endpoint of the suite may not be asked here, a strategy asks a model and the suite names
+            none, or the suite limits the cost and an endpoint has no prices; nothing is on record then.
     """
     suite = data.suite
-    endpoints = {
+    steered: dict[str, Any] = {
         "endpoint": resolve_endpoint(suite, settings),
         "paraphraser": resolve_paraphraser(suite, settings),
         "router": resolve_router(suite, settings),
+        "priority": priority,
+        "paused": False,
+        "terms": terms_of(suite, settings),
     }
     card = protocol_card(suite, data.contents, evaluator_version=evaluator_version())
-    items = put_model(artifacts, data.items)
+    items = put_items(artifacts, data.items)
     subject = short_id([card.fingerprint, items])
     inputs = AuditInputs(
         items=items,
@@ -219,9 +262,16 @@ def submit(data: AuditData, settings: Settings, records: Records, artifacts: Art
         rewordings=artifacts.put(data.rewordings) if data.rewordings is not None else None,
         calibration=artifacts.put(data.calibration) if data.calibration is not None else None,
         contents=data.contents,
-        **endpoints,
+        **steered,
     )
-    while (latest := records.latest_audit(subject)) is not None and latest.state is not AuditState.DECIDED:
+    while True:
+        latest = records.latest_audit(subject)
+        if latest is None or latest.state.final:
+            with suppress(IntegrityError):
+                created = records.create_audit(subject, suite.model_dump_json(by_alias=True), inputs.plain())
+                return Submission(created, False)
+            # Another put the same suite on record at the same moment: now there is one to go on with.
+            continue
         # The stack may have come back on other ports: the endpoints are where they are now.
         earlier = AuditInputs.model_validate(latest.inputs)
         if records.advance(
@@ -230,7 +280,6 @@ def submit(data: AuditData, settings: Settings, records: Records, artifacts: Art
             AuditState.CREATED if latest.state is AuditState.FAILED else latest.state,
             expected=[latest.state],
             expected_inputs=latest.inputs,
-            inputs=earlier.model_copy(update=endpoints).plain(),
+            inputs=earlier.model_copy(update=steered).plain(),
         ):
             return Submission(latest, True)
-    return Submission(records.create_audit(subject, suite.model_dump_json(by_alias=True), inputs.plain()), False)

@@ -1,63 +1,88 @@
 """What the ledger's answers mean for the metrics: each trial is counted once, by the answer that moved its shard.
 
-The ledger counts shards; what a shard carries is in the artifact store and is read only where metrics are recorded.
-Metrics never stop an audit: a shard that cannot be read is left out of them.
+The ledger counts shards; what a shard carries is in the artifact store and is read only where metrics are recorded, and
+only by a router that did not plan the shard itself. Metrics never stop an audit: a shard that cannot be read is left
+out of them.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
 from proctor.domain.errors import ProctorError
-from proctor.domain.trial import Shard
+from proctor.domain.trial import Arm, Shard
 from proctor.router.ledger import Ledger
+from proctor.router.pools import Pools
 from proctor.runtime import metrics
 from proctor.runtime.artifacts import ArtifactStore, get_model
 from proctor.runtime.metrics import Redelivery, TrialState
 
 logger = logging.getLogger(__name__)
 
-
-def count_planned(shards: Iterable[Shard]) -> None:
-    """Count the trials of a stage that was laid down now."""
-    for shard in shards:
-        metrics.trials(TrialState.PLANNED, shard.stage, shard.arm, len(shard.trials))
+#: Shards whose arm is remembered: those of some hundred parts.
+_REMEMBERED = 1 << 16
 
 
-class ShardCounting(NamedTuple):
-    """Counts what became of one shard of an audit."""
+def count_away(pools: Pools, asked: Iterable[Iterable[str]]) -> None:
+    """Tell how many of the pools that audits ask do not answer now."""
+    if metrics.recording():
+        names = {name for of_audit in asked for name in of_audit}
+        metrics.pools_away(sum(pools.away_for(name) is not None for name in names))
+
+
+@dataclass
+class Counting:
+    """Counts what becomes of shards."""
 
     ledger: Ledger
     artifacts: ArtifactStore
-    audit_id: str
-    stage: str
-    shard_id: str
+    _arms: dict[str, Arm] = field(default_factory=dict)
 
-    def recorded(self, outcome: str) -> None:
-        """Count what `Ledger.record` answered."""
+    def planned(self, shards: Iterable[Shard]) -> None:
+        """Count the trials of a part that was laid down now."""
+        if not metrics.recording():
+            return
+        for shard in shards:
+            metrics.trials(TrialState.PLANNED, shard.stage, shard.arm, len(shard.trials))
+            self._remember(shard)
+
+    def split(self, children: Iterable[Shard]) -> None:
+        """Count a shard that was split into these. Its trials were planned before."""
+        metrics.shard_split()
+        if metrics.recording():
+            for shard in children:
+                self._remember(shard)
+
+    def recorded(self, audit_id: str, stage: str, shard_id: str, outcome: str) -> None:
+        """Count what `Ledger.record_all` answered for a shard."""
         if outcome in ("recorded", "complete"):
-            self._trials(TrialState.ANSWERED)
-        elif outcome == "duplicate":
+            self._trials(TrialState.ANSWERED, audit_id, stage, shard_id)
+        else:
             metrics.duplicate_suppressed()
 
-    def failed(self, outcome: str, cause: Redelivery) -> None:
+    def failed(self, audit_id: str, stage: str, shard_id: str, outcome: str, cause: Redelivery) -> None:
         """Count what `Ledger.fail` answered."""
         if outcome == "queued":
             metrics.shard_redelivered(cause)
         elif outcome in ("dead", "complete"):
-            self._trials(TrialState.DEAD_LETTERED)
-        elif outcome == "stale":
+            self._trials(TrialState.DEAD_LETTERED, audit_id, stage, shard_id)
+        else:
             metrics.duplicate_suppressed()
 
-    def _trials(self, state: TrialState) -> None:
+    def _remember(self, shard: Shard) -> None:
+        self._arms[shard.shard_id] = shard.arm
+        if len(self._arms) > _REMEMBERED:
+            del self._arms[next(iter(self._arms))]
+
+    def _trials(self, state: TrialState, audit_id: str, stage: str, shard_id: str) -> None:
         if not metrics.recording():
             return
         try:
-            entry = self.ledger.entry(self.audit_id, self.stage, self.shard_id)
-            shard = get_model(self.artifacts, entry.digest, Shard)
+            entry = self.ledger.entry(audit_id, stage, shard_id)
+            arm = self._arms.get(shard_id) or get_model(self.artifacts, entry.digest, Shard).arm
         except (ProctorError, ValueError) as error:
-            logger.warning("shard %s of audit %s is not counted: %s", self.shard_id, self.audit_id, error)
+            logger.warning("shard %s of audit %s is not counted: %s", shard_id, audit_id, error)
             return
-        metrics.trials(state, self.stage, shard.arm, entry.n_trials)
+        metrics.trials(state, stage, arm, entry.n_trials)

@@ -7,35 +7,41 @@ inputs) that the step has seen, and by the ledger. So a step that runs twice doe
 from __future__ import annotations
 
 import logging
+import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
 from typing import Any
 
 from proctor.domain.decision import DecisionEvent
-from proctor.domain.manifest import AuditManifest, PromptSet, RewriteSet
-from proctor.domain.messages import Message, RunShard, WriteDecision
-from proctor.domain.trial import Shard
+from proctor.domain.manifest import PromptSet
+from proctor.domain.messages import Message, WriteDecision
 from proctor.router import rewrites
 from proctor.router.audit import AuditView, RewritingRound, view
-from proctor.router.counting import ShardCounting, count_planned
-from proctor.router.endpoints import paraphrase_model, router_model
-from proctor.router.ledger import MAX_ATTEMPTS, Ledger, PlannedShard
-from proctor.router.plan import too_many_dead
+from proctor.router.budget import exceeded
+from proctor.router.counting import Counting
+from proctor.router.finishing import NOTHING_TO_ASK, ending
+from proctor.router.handing_out import HandingOut, Waiting
+from proctor.router.ledger import Ledger, Setback
+from proctor.router.pools import Pools
 from proctor.router.requests import request_of, step_of
-from proctor.router.stages import Stage, StageOutcome, stage_outcome, stage_shards, stage_under_way
+from proctor.router.stages import Stage, StageParts, pool_of, stage_outcome, stage_parts, stage_under_way
 from proctor.runtime.artifacts import ArtifactStore, get_model, put_model
 from proctor.runtime.metrics import Redelivery
+from proctor.runtime.presence import Held, Presence
 from proctor.runtime.records import AuditState, Records
 from proctor.runtime.timing import DEFAULT_TIMING, Timing
 
 logger = logging.getLogger(__name__)
 
-#: Shards of one audit that are published at a time: one that runs, one that waits behind it, so that the worker
-#: never idles and the backlog stays in the ledger.
-WINDOW = 2
-#: Of a lease, what a worker may take for its shard; the rest is for the way there and back.
-_DEADLINE_SHARE = 0.8
+#: How long the ledger of an audit that has ended for good is kept, for whoever looks into what happened.
+_KEPT = timedelta(days=1)
 RUNNING = tuple(state for state in AuditState if not state.ended)
+
+
+def _never(message: Message, seconds: float) -> None:
+    del message, seconds
 
 
 @dataclass(frozen=True)
@@ -45,8 +51,24 @@ class Dispatcher:
     records: Records
     artifacts: ArtifactStore
     ledger: Ledger
+    pools: Pools
+    presence: Presence
     send: Callable[[Message], None]
     timing: Timing = DEFAULT_TIMING
+    send_later: Callable[[Message, float], None] = _never
+    """Sends a message after so many seconds. What it would bring, the reconciler brings too, later."""
+    chance: Callable[[], float] = random.random
+    """Numbers in [0, 1), for jitter."""
+
+    @cached_property
+    def counting(self) -> Counting:
+        """What becomes of shards, for the metrics."""
+        return Counting(self.ledger, self.artifacts)
+
+    @cached_property
+    def handing(self) -> HandingOut:
+        """Plans, leases and sends shards."""
+        return HandingOut(self.artifacts, self.ledger, self.pools, self.presence, self.counting, self.send, self.timing)
 
     def view(self, audit_id: str) -> AuditView:
         """An audit as it is on record now."""
@@ -55,26 +77,40 @@ class Dispatcher:
     def advance(
         self, audit: AuditView, state: AuditState, *expected: AuditState, detail: str = "", **changes: Any
     ) -> bool:
-        """Move an audit to a state and change its inputs; False when it is not any more as it was seen."""
-        return self.records.advance(
+        """Move an audit to a state and change its inputs; False when it is not any more as it was seen.
+
+        Whoever pauses an audit or raises its budget meanwhile does not stand in the way: only its own steps do.
+        """
+        seen = audit
+        while not self.records.advance(
             audit.audit_id,
             state,
             expected=expected,
-            expected_inputs=audit.record.inputs if changes else None,
+            expected_inputs=seen.record.inputs if changes else None,
             detail=detail,
-            inputs=audit.inputs.model_copy(update=changes).plain() if changes else None,
-        )
+            inputs=seen.inputs.model_copy(update=changes).plain() if changes else None,
+        ):
+            seen = self.view(audit.audit_id)
+            if not changes or seen.record.state not in expected or seen.inputs.own != audit.inputs.own:
+                return False
+        return True
 
     def fail(self, audit: AuditView, detail: str, **changes: Any) -> None:
         """End an audit that runs with the reason. It stays open: started again, it goes on."""
         logger.error("audit %s failed: %s", audit.audit_id, detail)
-        self.advance(audit, AuditState.FAILED, *RUNNING, detail=detail, **changes)
+        if self.advance(audit, AuditState.FAILED, *RUNNING, detail=detail, **changes):
+            self.handing.leave(audit)
+
+    def clear_away(self, audit: AuditView) -> None:
+        """An audit has ended for good: it asks nobody, and its ledger does not stay long."""
+        self.handing.leave(audit)
+        self.ledger.expire(audit.audit_id, _KEPT)
 
     def ask(self, audit_id: str) -> None:
         """Send another service the request that the audit's state calls for."""
         audit = self.view(audit_id)
         request = self._decision_to_write(audit) or request_of(audit)
-        if request is not None:
+        if request is not None and not audit.inputs.paused:
             self.send(request)
             self.note_asked(audit)
 
@@ -88,22 +124,39 @@ class Dispatcher:
         event = self.records.decision(audit.audit_id)
         return None if event is None else WriteDecision(event=DecisionEvent.model_validate(event))
 
+    def take_on(self, audit_id: str) -> None:
+        """Do what the audit's state calls for now: ask for what was not asked, hand out shards, or leave its pools."""
+        audit = self.view(audit_id)
+        if audit.record.state.final:
+            self.clear_away(audit)
+        elif audit.record.state in RUNNING and stage_under_way(audit) is None:
+            if not self.ledger.was_asked(audit_id, step_of(audit)):
+                self.ask(audit_id)
+            return
+        self.go_on(audit_id)
+
     def reconcile(self, audit_id: str) -> None:
         """Do what was left undone: by a worker that died with its shard, or with a step before its message was sent."""
         audit = self.view(audit_id)
         stage = stage_under_way(audit)
-        if stage is None:
-            if not self.ledger.was_asked(audit_id, step_of(audit)):
-                self.ask(audit_id)
+        if audit.inputs.paused:
             return
-        for shard_id, attempt in self.ledger.overdue(audit_id, stage.name):
-            cause = f"no answer within {self.timing.lease_s:g} s: the message or its worker was lost"
-            outcome = self.ledger.fail(audit_id, stage.name, shard_id, attempt, cause=cause, retryable=True)
-            logger.warning("shard %s/%s/%s was overdue: %s", audit_id, stage.name, shard_id, outcome)
-            ShardCounting(self.ledger, self.artifacts, audit_id, stage.name, shard_id).failed(
-                outcome, Redelivery.OVERDUE
-            )
-        self.go_on(audit_id)
+        if stage is not None:
+            for shard_id, attempt in self.ledger.overdue(audit_id, stage.name):
+                cause = f"no answer within {self.timing.lease_s:g} s: the message or its worker was lost"
+                self.lost(audit, Held(audit_id, stage.name, shard_id, attempt), cause, Redelivery.OVERDUE)
+            self.handing.sweep(audit, stage)
+        self.take_on(audit_id)
+
+    def lost(self, audit: AuditView, held: Held, cause: str, redelivery: Redelivery = Redelivery.LOST) -> None:
+        """Queue a shard again whose worker or message is gone."""
+        shard = held.audit_id, held.stage, held.shard_id
+        outcome = self.ledger.fail(*shard, held.attempt, setback=Setback.LOST, cause=cause)
+        logger.warning("shard %s, attempt %d, is lost, and %s: %s", "/".join(shard), held.attempt, outcome, cause)
+        self.counting.failed(*shard, outcome, redelivery)
+        pool = pool_of(audit.inputs, held.stage)
+        if outcome != "stale" and pool is not None:
+            self.pools.release(pool, held.audit_id, held.stage, [held.shard_id])
 
     def begin_round(self, audit: AuditView, digest: str) -> None:
         """Ask the model that rewords a PromptSet, as the next stage of the audit."""
@@ -124,102 +177,67 @@ class Dispatcher:
             self.go_on(audit.audit_id)
 
     def go_on(self, audit_id: str) -> None:
-        """Hand out what the window of the stage under way has room for, or end the stage when nothing is left.
+        """Hand out what the stage under way has room for, or end the stage when nothing is left.
 
         Asks the ledger where the stage is instead of trusting the one message that began it, or the one 'complete'
-        answer: the worker that got it may have died with it.
+        answer: the worker that got it may have died with it. Then the same for audits that wait for the same servers
+        and could have more of them now.
         """
+        todo, seen = list(self._step(audit_id)), {audit_id}
+        while todo:
+            pool, other = todo.pop()
+            if other in seen:
+                continue
+            seen.add(other)
+            try:
+                todo += self._step_of_waiting(pool, other)
+            except Exception:
+                # It is the other's trouble, and the reconciler tells of it again.
+                logger.exception("audit %s cannot be taken on now", other)
+
+    def _step_of_waiting(self, pool: str, audit_id: str) -> tuple[Waiting, ...]:
+        stage = stage_under_way(self.view(audit_id))
+        if stage is None or stage.endpoint.pool != pool:
+            self.pools.leave(pool, audit_id)
+        return self._step(audit_id)
+
+    def _step(self, audit_id: str) -> tuple[Waiting, ...]:
+        """One audit's part of `go_on`; returns who waits for what it leaves."""
         audit = self.view(audit_id)
         stage = stage_under_way(audit)
-        if stage is None:
-            return
-        if not self.ledger.is_planned(audit_id, stage.name):
-            shards = list(stage_shards(audit, self.artifacts))
-            if not shards:
-                self.fail(audit, "no item has a rewording, so there is nothing to ask")
-                return
-            entries = [
-                PlannedShard(shard.shard_id, len(shard.trials), put_model(self.artifacts, shard)) for shard in shards
-            ]
-            if self.ledger.plan(audit_id, stage.name, entries):
-                count_planned(shards)
-        if self.ledger.is_complete(audit_id, stage.name):
-            self._finish(audit, stage)
-            return
-        for shard in self.ledger.lease(audit_id, stage.name, window=WINDOW, lease=self.timing.lease):
-            self.send(
-                RunShard(
-                    audit_id=audit_id,
-                    stage=stage.name,
-                    shard_id=shard.shard_id,
-                    attempt=shard.attempt,
-                    shard=shard.digest,
-                    endpoint=stage.endpoint,
-                    decoding=stage.decoding,
-                    deadline_s=self.timing.lease_s * _DEADLINE_SHARE,
-                    last_attempt=shard.attempt >= MAX_ATTEMPTS,
-                )
-            )
+        if stage is None or audit.inputs.paused:
+            return self.handing.stand_back(audit)
+        parts = stage_parts(audit, self.artifacts)
+        if parts.n == 0:
+            self.fail(audit, NOTHING_TO_ASK)
+            return ()
+        room = self.handing.room(stage.endpoint.pool)
+        standing = self.ledger.standing(audit_id, stage.name, room.capacity)
+        if standing.queued or not standing.parts.all_laid:
+            if (cause := self._over_budget(audit, stage, parts)) is not None:
+                self.fail(audit, cause)
+                return self.handing.stand_back(audit)
+            standing = self.handing.lay_down(audit, stage, parts, room, standing)
+        if standing.complete:
+            return self._finish(audit, stage)
+        return self.handing.hand_out(audit, stage, standing, room)
 
-    def _finish(self, audit: AuditView, stage: Stage) -> None:
+    def _over_budget(self, audit: AuditView, stage: Stage, parts: StageParts) -> str | None:
+        """Why nothing more may be asked; None where the budget allows it."""
+        if not audit.inputs.terms.budget.is_set:
+            return None
+        spent = self.ledger.spent_by_stage(audit.audit_id)
+        before = sum(of_stage.trials for name, of_stage in spent.items() if name != stage.name)
+        planned = None if parts.n_trials is None else before + parts.n_trials
+        return exceeded(audit.inputs.terms, spent, planned_trials=planned)
+
+    def _finish(self, audit: AuditView, stage: Stage) -> tuple[Waiting, ...]:
         outcome = stage_outcome(self.ledger, audit.audit_id, stage.name)
-        shards = (get_model(self.artifacts, entry.digest, Shard) for entry in outcome.entries)
-        if outcome.dead and too_many_dead(shards, outcome.causes):
-            lost = f"{outcome.n_dead} of {outcome.n_trials} trials got no answer"
-            self.fail(audit, f"{stage.model}: {lost}; the last failure: {outcome.dead[-1].cause}")
-        elif audit.record.state is AuditState.PARAPHRASING:
-            self._finish_round(audit, stage, outcome)
-        elif audit.record.state is AuditState.TRANSMITTING:
-            self._finish_transmission(audit, stage, outcome)
-        else:
-            self._finish_answers(audit, outcome)
-
-    def _finish_round(self, audit: AuditView, stage: Stage, outcome: StageOutcome) -> None:
-        earlier = rewrites.load(self.artifacts, audit.inputs.rewrites)
-        said = rewrites.together(earlier, RewriteSet(answered=outcome.answered, dead=outcome.dead))
-        if (cause := rewrites.first_failure(self.artifacts, said)) is not None:
-            # Nothing is kept of the round, so that an audit that is started again asks all of it again.
-            none = f"{stage.model} answered none of {outcome.n_trials} prompts"
-            self.fail(audit, f"{none}; the first failure: {cause}", rewriting=None)
-            return
-        digest = put_model(self.artifacts, said)
-        if self.advance(audit, AuditState.REWORDING, AuditState.PARAPHRASING, rewriting=None, rewrites=digest):
+        end = ending(audit, stage, outcome, self.artifacts)
+        if end.state is AuditState.FAILED:
+            self.fail(audit, end.cause, **end.changes)
+        elif self.advance(audit, end.state, audit.record.state, **end.changes):
+            if end.state is AuditState.ANSWERING:
+                return self._step(audit.audit_id)
             self.ask(audit.audit_id)
-
-    def _finish_transmission(self, audit: AuditView, stage: Stage, outcome: StageOutcome) -> None:
-        said = RewriteSet(answered=outcome.answered, dead=outcome.dead)
-        if (cause := rewrites.first_failure(self.artifacts, said)) is not None:
-            none = f"{stage.model} answered none of {outcome.n_trials} prompts"
-            # The ledger keeps this stage as it is, so that an audit that is started again asks in another.
-            again = audit.inputs.transmissions + 1
-            self.fail(audit, f"{none}; the first failure: {cause}", transmissions=again)
-            return
-        digest = put_model(self.artifacts, said)
-        if self.advance(audit, AuditState.ANSWERING, AuditState.TRANSMITTING, transmitted=digest):
-            self.go_on(audit.audit_id)
-
-    def _finish_answers(self, audit: AuditView, outcome: StageOutcome) -> None:
-        inputs = audit.inputs
-        assert inputs.variants is not None
-        assert inputs.model_digest is not None
-        reworder, said = paraphrase_model(audit.suite), rewrites.load(self.artifacts, inputs.rewrites)
-        router, transmitted = router_model(audit.suite), rewrites.load(self.artifacts, inputs.transmitted)
-        manifest = AuditManifest(
-            audit_id=audit.audit_id,
-            suite=audit.resolved_suite,
-            card=audit.card,
-            model_digest=inputs.model_digest,
-            model_digest_verified=inputs.model_digest_verified,
-            server=inputs.server,
-            backend=inputs.endpoint.backend,
-            items=inputs.items,
-            variants=inputs.variants,
-            answered=outcome.answered,
-            dead=outcome.dead,
-            paraphraser=None if reworder is None else rewrites.facts(self.artifacts, reworder, said),
-            transmitted=inputs.transmitted,
-            router=None if router is None else rewrites.facts(self.artifacts, router, transmitted),
-        )
-        digest = put_model(self.artifacts, manifest)
-        if self.advance(audit, AuditState.SCORING, AuditState.ANSWERING, manifest=digest):
-            self.ask(audit.audit_id)
+        return self.handing.stand_back(audit)

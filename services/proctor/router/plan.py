@@ -10,13 +10,8 @@ from proctor.domain.item import Item, Variant
 from proctor.domain.suite import PromptSection
 from proctor.domain.trial import Arm, Shard, Trial
 from proctor.evidence.protocol.channel import MAX_FAILED_SHARE
+from proctor.router.packs import SHARD_TRIALS
 from proctor.text.prompt import render_prompt
-
-#: The low end of the design's 64–256: small enough that progress is seen and little is redone after a fault.
-SHARD_TRIALS = 64
-#: Fewer for the model that rewords: it writes a question anew where an answer may be a letter, and a shard has to come
-#: back within its lease.
-REWRITE_SHARD_TRIALS = 32
 
 
 def plan_trials(items: Sequence[Item], variants: Sequence[Variant], prompt: PromptSection) -> list[Trial]:

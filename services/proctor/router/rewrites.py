@@ -26,6 +26,14 @@ def together(earlier: RewriteSet, round_: RewriteSet) -> RewriteSet:
     return RewriteSet(answered=(*earlier.answered, *round_.answered), dead=(*earlier.dead, *round_.dead))
 
 
+def of_part(rewrites: RewriteSet, part: int) -> RewriteSet:
+    """What one part of a stage was answered; everything where it is not kept what each part brought."""
+    if not rewrites.in_parts:
+        return rewrites
+    begin, end = sum(rewrites.in_parts[:part]), sum(rewrites.in_parts[: part + 1])
+    return RewriteSet(answered=rewrites.answered[begin:end])
+
+
 def unasked(store: ArtifactStore, prompts: PromptSet, rewrites: RewriteSet) -> PromptSet | None:
     """Of these prompts the ones that were not asked in an earlier round; None where there is none.
 
@@ -75,14 +83,14 @@ def without_failures(store: ArtifactStore, rewrites: RewriteSet) -> RewriteSet:
 
 def facts(store: ArtifactStore, model: str, rewrites: RewriteSet) -> ParaphraserFacts:
     """What the report may say of the model that reworded."""
-    said = [completion for _, completion in calls(store, rewrites)]
-    digests = {one.model_digest for one in said if one is not None and one.model_digest is not None}
-    return ParaphraserFacts(
-        model=model,
-        digests=tuple(sorted(digests)),
-        calls=len(said),
-        failed=sum(one is None or one.error is not None for one in said),
-    )
+    n_calls = n_failed = 0
+    digests: set[str] = set()
+    for _, said in calls(store, rewrites):
+        n_calls += 1
+        n_failed += said is None or said.error is not None
+        if said is not None and said.model_digest is not None:
+            digests.add(said.model_digest)
+    return ParaphraserFacts(model=model, digests=tuple(sorted(digests)), calls=n_calls, failed=n_failed)
 
 
 def _shard_calls(store: ArtifactStore, answered: AnsweredShard) -> Iterator[tuple[Trial, Completion | None]]:

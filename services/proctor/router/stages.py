@@ -6,18 +6,30 @@ round of questions to the model that rewords is a stage like the one in which th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Iterable
+from typing import Generic, NamedTuple
 
 from proctor.domain.endpoint import EndpointSpec
-from proctor.domain.manifest import AnsweredShard, DeadShard, ItemSet, PromptSet, RewriteSet, VariantSet
-from proctor.domain.trial import ANSWER_STAGE, Decoding, Shard
+from proctor.domain.manifest import (
+    CHUNK_ITEMS,
+    AnsweredShard,
+    DeadShard,
+    ItemIndex,
+    ItemSet,
+    PromptSet,
+    RewriteSet,
+    VariantChunk,
+    VariantIndex,
+)
+from proctor.domain.trial import ANSWER_STAGE, PARAPHRASE_STAGE, TRANSMIT_STAGE, Decoding, Shard
 from proctor.router.audit import AuditInputs, AuditView
 from proctor.router.endpoints import asks_routers_by_chat, router_model
 from proctor.router.ledger import Ledger, PlannedShard
-from proctor.router.plan import REWRITE_SHARD_TRIALS, plan_shards, plan_trials
-from proctor.router.transmission import messages_of, plan_routers, plan_workers
-from proctor.runtime.artifacts import ArtifactStore, get_model
+from proctor.router.packs import REWRITE_SHARD_TRIALS
+from proctor.router.plan import plan_shards, plan_trials
+from proctor.router.transmission import messages_of, plan_routers, plan_workers, router_places
+from proctor.runtime.artifacts import ArtifactStore, Model, get_model
 from proctor.runtime.records import AuditState
 
 
@@ -68,24 +80,125 @@ def state_to_go_on_in(inputs: AuditInputs) -> AuditState:
     return AuditState.PARAPHRASING if inputs.rewriting is not None else AuditState.REWORDING
 
 
-def stage_shards(audit: AuditView, store: ArtifactStore) -> Iterator[Shard]:
-    """The shards of the stage that is under way, in the order in which they should run. The same on every call."""
-    inputs = audit.inputs
+def pool_of(inputs: AuditInputs, stage: str) -> str | None:
+    """The pool of servers that a stage asks, by the ledger's name of it; None where the audit has no such stage."""
+    by_kind = {
+        ANSWER_STAGE: inputs.endpoint,
+        TRANSMIT_STAGE: inputs.router,
+        PARAPHRASE_STAGE: inputs.paraphraser,
+    }
+    endpoint = by_kind.get(stage.partition("-")[0])
+    return None if endpoint is None else endpoint.pool
+
+
+def pools_of(inputs: AuditInputs) -> tuple[str, ...]:
+    """The pools of all servers that an audit asks, each once."""
+    found = (inputs.endpoint, inputs.paraphraser, inputs.router)
+    return tuple(dict.fromkeys(endpoint.pool for endpoint in found if endpoint is not None))
+
+
+class StageParts(NamedTuple):
+    """How a stage is cut into parts, each of which is planned by itself."""
+
+    n: int
+    n_trials: int | None
+    """Of the whole stage; None where only planning all of it would tell."""
+
+
+def stage_parts(audit: AuditView, store: ArtifactStore) -> StageParts:
+    """The parts of the stage that is under way: one a chunk of items, or one a slice of the rewording model's prompts.
+
+    Without a single rewording there is no part: nothing could be compared.
+    """
+    inputs, protocol = audit.inputs, audit.suite.protocol
     if audit.record.state is AuditState.PARAPHRASING:
-        assert inputs.rewriting is not None
-        prompts = get_model(store, inputs.rewriting.prompts, PromptSet)
-        return plan_shards(prompts.trials, shard_trials=REWRITE_SHARD_TRIALS)
-    items, protocol = get_model(store, inputs.items, ItemSet).items, audit.suite.protocol
+        n_prompts = len(_prompts(store, inputs).trials)
+        return StageParts(-(-n_prompts // CHUNK_ITEMS), n_prompts)
+    if audit.record.state is AuditState.TRANSMITTING:
+        items = _item_index(store, inputs.items)
+        return StageParts(len(items.chunks), items.n_items * len(router_places(protocol)))
+    assert inputs.variants is not None
+    variants = _variant_index(store, inputs.variants)
+    if variants.n_variants == 0:
+        return StageParts(0, 0)
+    n_direct = variants.n_items_with_variants + variants.n_variants
+    return StageParts(len(variants.chunks), n_direct if inputs.transmitted is None else None)
+
+
+def part_shards(audit: AuditView, store: ArtifactStore, part: int, shard_trials: int) -> list[Shard]:
+    """The shards of one part of the stage that is under way, in the order in which they should run.
+
+    The same on every call with the same size. No other part has any of its trials.
+
+    Args:
+        part: which, from 0.
+        shard_trials: trials of a shard, at most; fewer where models write.
+    """
+    inputs, protocol = audit.inputs, audit.suite.protocol
+    written = min(shard_trials, REWRITE_SHARD_TRIALS)
+    if audit.record.state is AuditState.PARAPHRASING:
+        begin = part * CHUNK_ITEMS
+        prompts = _prompts(store, inputs).trials[begin : begin + CHUNK_ITEMS]
+        return list(plan_shards(prompts, shard_trials=written))
+    items = get_model(store, _item_index(store, inputs.items).chunks[part], ItemSet).items
     if audit.record.state is AuditState.TRANSMITTING:
         trials = plan_routers(items, protocol, chat=asks_routers_by_chat(audit.suite))
-        return plan_shards(trials, shard_trials=REWRITE_SHARD_TRIALS)
+        return list(plan_shards(trials, shard_trials=written))
     assert inputs.variants is not None
-    variants = get_model(store, inputs.variants, VariantSet).variants
+    variants = get_model(store, _variant_index(store, inputs.variants).chunks[part], VariantChunk).variants
     trials = plan_trials(items, variants, audit.suite.prompt)
-    if trials and inputs.transmitted is not None:
-        messages = messages_of(store, get_model(store, inputs.transmitted, RewriteSet))
+    if inputs.transmitted is not None:
+        messages = messages_of(store, _transmitted(store, inputs.transmitted), part)
         trials += plan_workers(items, protocol, messages)
-    return plan_shards(trials)
+    return list(plan_shards(trials, shard_trials=shard_trials))
+
+
+def _prompts(store: ArtifactStore, inputs: AuditInputs) -> PromptSet:
+    assert inputs.rewriting is not None
+    return _prompt_set(store, inputs.rewriting.prompts)
+
+
+class _Kept(Generic[Model]):
+    """The last few documents of a kind that every part of a stage looks into. A digest is its document, wherever."""
+
+    def __init__(self, kind: type[Model], most: int) -> None:
+        self._kind, self._most = kind, most
+        self._documents: dict[str, Model] = {}
+
+    def __call__(self, store: ArtifactStore, digest: str) -> Model:
+        found = self._documents.pop(digest, None) or get_model(store, digest, self._kind)
+        self._documents[digest] = found
+        if len(self._documents) > self._most:
+            del self._documents[next(iter(self._documents))]
+        return found
+
+
+_item_index = _Kept(ItemIndex, 16)
+_variant_index = _Kept(VariantIndex, 16)
+_prompt_set = _Kept(PromptSet, 1)
+_transmitted = _Kept(RewriteSet, 1)
+
+
+#: Positions of a part's shards: more than it has trials (a chunk of items, at most 100 rewordings and 18 conditions
+#: each).
+PART_POSITIONS = 2**20
+
+
+def planned(shards: Iterable[tuple[Shard, str]], part: int) -> list[PlannedShard]:
+    """A part's stored shards as the ledger takes them.
+
+    A shard's position is the number of trials before it, so that the shards that it may be split into lie between it
+    and the next.
+
+    Args:
+        shards: the shards in the order in which they should run, each with its digest.
+        part: which part of its stage.
+    """
+    position, entries = part * PART_POSITIONS, []
+    for shard, digest in shards:
+        entries.append(PlannedShard(shard.shard_id, len(shard.trials), digest, position))
+        position += len(shard.trials)
+    return entries
 
 
 class StageOutcome(NamedTuple):
@@ -97,15 +210,29 @@ class StageOutcome(NamedTuple):
     """Shard id → digest of its completions."""
     causes: dict[str, str]
     """Shard id → why it was given up."""
+    grades: dict[str, tuple[str, str]]
+    """Digest of a shard → digests of the completions that were graded, and of their grades."""
 
     @property
     def answered(self) -> tuple[AnsweredShard, ...]:
         """The answered shards, in the order of the plan."""
         return tuple(
-            AnsweredShard(shard=entry.digest, completions=self.completions[entry.shard_id])
+            AnsweredShard(shard=entry.digest, completions=said, grades=self._grades(entry.digest, said))
             for entry in self.entries
-            if entry.shard_id in self.completions
+            if (said := self.completions.get(entry.shard_id)) is not None
         )
+
+    def _grades(self, shard: str, completions: str) -> str | None:
+        graded, grades = self.grades.get(shard, (None, None))
+        return grades if graded == completions else None
+
+    @property
+    def in_parts(self) -> tuple[int, ...]:
+        """How many of the answered shards each part of the stage brought, up to the last that brought any."""
+        parts = Counter(
+            entry.position // PART_POSITIONS for entry in self.entries if entry.shard_id in self.completions
+        )
+        return tuple(parts[part] for part in range(max(parts, default=-1) + 1))
 
     @property
     def dead(self) -> tuple[DeadShard, ...]:
@@ -130,4 +257,5 @@ class StageOutcome(NamedTuple):
 def stage_outcome(ledger: Ledger, audit_id: str, stage: str) -> StageOutcome:
     """Read what came of a stage."""
     entries = tuple(ledger.entries(audit_id, stage))
-    return StageOutcome(entries, ledger.done(audit_id, stage), ledger.dead(audit_id, stage))
+    done, dead = ledger.done(audit_id, stage), ledger.dead(audit_id, stage)
+    return StageOutcome(entries, done, dead, ledger.graded(audit_id, stage))

@@ -7,28 +7,35 @@ twice, or replayed after an interruption, finds its work done and does nothing.
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
 from functools import cache
 from typing import Any
 
 from proctor.domain.canonical import digest_matches
 from proctor.domain.decision import DecisionEvent
+from proctor.domain.errors import StoreError
 from proctor.domain.messages import (
     AuditScored,
     DecisionWritten,
     EndpointProbed,
+    Message,
     Reconcile,
-    ShardAnswered,
+    ShardsAnswered,
+    ShardsGraded,
     StartAudit,
+    TakeOn,
     VariantsBuilt,
 )
-from proctor.router import rewrites
-from proctor.router.counting import ShardCounting
+from proctor.router import answers, rewrites
+from proctor.router.audit import AuditInputs
+from proctor.router.counting import count_away
 from proctor.router.dispatch import RUNNING, Dispatcher
 from proctor.router.ledger import Ledger
-from proctor.router.stages import state_to_go_on_in
+from proctor.router.pools import Pools
+from proctor.router.stages import pools_of, state_to_go_on_in
 from proctor.runtime.artifacts import put_model
 from proctor.runtime.events import publish_decision
-from proctor.runtime.metrics import Redelivery
+from proctor.runtime.presence import Presence
 from proctor.runtime.records import AuditState
 from proctor.runtime.tasks import app, handles, send, worker_artifacts, worker_records, worker_settings
 
@@ -38,7 +45,26 @@ logger = logging.getLogger(__name__)
 @cache
 def _dispatcher() -> Dispatcher:
     settings = worker_settings()
-    return Dispatcher(worker_records(), worker_artifacts(), Ledger(settings.ledger_url), send, settings.timing)
+    return Dispatcher(
+        worker_records(),
+        worker_artifacts(),
+        Ledger(settings.ledger_url),
+        Pools(settings.ledger_url),
+        Presence(settings.ledger_url, silence=timedelta(seconds=settings.timing.presence_s)),
+        send,
+        settings.timing,
+        _send_later,
+    )
+
+
+def _send_later(message: Message, seconds: float) -> None:
+    app.send_task(
+        message.task,
+        kwargs={"message": message.plain()},
+        queue=message.queue,
+        ignore_result=True,
+        countdown=seconds,
+    )
 
 
 @handles(StartAudit)
@@ -49,7 +75,7 @@ def start(message: StartAudit) -> None:
     """
     dispatcher = _dispatcher()
     audit = dispatcher.view(message.audit_id)
-    if audit.record.state is AuditState.DECIDED:
+    if audit.record.state.final:
         return
     event = dispatcher.records.decision(audit.audit_id)
     if event is not None:
@@ -87,6 +113,7 @@ def endpoint_probed(message: EndpointProbed) -> None:
             "start a new audit with that version, or point the endpoint at this one",
         )
         return
+    dispatcher.pools.worked(audit.inputs.endpoint.pool)
     state = state_to_go_on_in(audit.inputs)
     if dispatcher.advance(
         audit,
@@ -119,36 +146,48 @@ def variants_built(message: VariantsBuilt) -> None:
         dispatcher.fail(audit, message.error or "the perturbation service gave no variants and no reason")
 
 
-@handles(ShardAnswered)
-def shard_answered(message: ShardAnswered) -> None:
-    """Record an answer, or its failure, and hand out what comes next."""
-    dispatcher, shard = _dispatcher(), (message.audit_id, message.stage, message.shard_id)
-    counting = ShardCounting(dispatcher.ledger, dispatcher.artifacts, *shard)
-    if message.completions is not None:
-        outcome = dispatcher.ledger.record(*shard, message.completions)
-        counting.recorded(outcome)
-    else:
-        cause = message.error or "the inference worker gave no completions and no reason"
-        outcome = dispatcher.ledger.fail(*shard, message.attempt, cause=cause, retryable=message.retryable)
-        logger.warning("shard %s, attempt %d, is %s: %s", "/".join(shard), message.attempt, outcome, cause)
-        counting.failed(outcome, Redelivery.FAILED)
-    # What failed is not tried again at once, or an outage of a second would use up every attempt: it waits for an
-    # answer to another shard, which shows that things work, or for the reconciler.
-    if outcome in ("recorded", "complete", "dead"):
-        dispatcher.go_on(message.audit_id)
+@handles(TakeOn)
+def take_on(message: TakeOn) -> None:
+    """Go on with an audit that was paused, or whose endpoint was away; let others have what an ended one leaves."""
+    _dispatcher().take_on(message.audit_id)
+
+
+@handles(ShardsAnswered)
+def shards_answered(message: ShardsAnswered) -> None:
+    """Record answers, or their failures, and hand out what comes next."""
+    answers.take_in(_dispatcher(), message)
+
+
+@handles(ShardsGraded)
+def shards_graded(message: ShardsGraded) -> None:
+    """Keep the grades for the scorer."""
+    answers.note_grades(_dispatcher(), message)
 
 
 @handles(Reconcile)
 def reconcile(message: Reconcile) -> None:
-    """Give overdue shards to another worker, and take on every audit whose messenger died."""
+    """Give what is overdue or was lost to another worker, and take on every audit whose messenger died."""
     del message
     dispatcher = _dispatcher()
-    for record in dispatcher.records.running_audits():
+    for held in dispatcher.presence.lost():
+        try:
+            audit = dispatcher.view(held.audit_id)
+            dispatcher.lost(audit, held, "its worker has not been heard of any more")
+        except StoreError:
+            logger.exception(
+                "shard %s of audit %s was lost, and its audit cannot be read", held.shard_id, held.audit_id
+            )
+        # Nor is what cannot be read told of again: its lease runs out like any other.
+        dispatcher.presence.forget([held])
+    running = dispatcher.records.running_audits()
+    for record in running:
         try:
             dispatcher.reconcile(record.audit_id)
         except Exception:
             # What one audit lacks (an artifact, room on a disk) must not keep the others waiting.
             logger.exception("audit %s cannot be taken on now", record.audit_id)
+    asked = (pools_of(AuditInputs.model_validate(record.inputs)) for record in running)
+    count_away(dispatcher.pools, asked)
 
 
 @handles(AuditScored)
@@ -160,7 +199,11 @@ def scored(message: AuditScored) -> None:
         dispatcher.fail(audit, message.error)
         return
     after = AuditState.REGISTERING if worker_settings().registry_uri else AuditState.DECIDED
-    if dispatcher.advance(audit, after, AuditState.SCORING) and not after.ended:
+    if not dispatcher.advance(audit, after, AuditState.SCORING):
+        return
+    if after.ended:
+        dispatcher.clear_away(audit)
+    else:
         # The scorer's event is on its way to the registry; the reconciler asks again if that gets lost.
         dispatcher.note_asked(dispatcher.view(audit.audit_id))
 
@@ -174,7 +217,8 @@ def decision_written(message: DecisionWritten) -> None:
         dispatcher.fail(audit, f"the decision is on record, but the registry refused it: {message.error}")
         return
     dispatcher.records.register(message.audit_id, message.registry_version)
-    dispatcher.advance(audit, AuditState.DECIDED, AuditState.SCORING, AuditState.REGISTERING)
+    if dispatcher.advance(audit, AuditState.DECIDED, AuditState.SCORING, AuditState.REGISTERING):
+        dispatcher.clear_away(audit)
 
 
 def _reconcile_now_and_then(sender: Any, **_: Any) -> None:
@@ -183,7 +227,7 @@ def _reconcile_now_and_then(sender: Any, **_: Any) -> None:
             "task": Reconcile.task,
             "schedule": worker_settings().timing.reconcile_interval_s,
             "kwargs": {"message": Reconcile().plain()},
-            "options": {"queue": Reconcile.queue()},
+            "options": {"queue": Reconcile().queue},
         }
     }
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from proctor.domain.errors import BadInputError
 from proctor.domain.item import Item
 from proctor.domain.manifest import RewriteSet
-from proctor.domain.routing import ProtocolSection
+from proctor.domain.routing import ProtocolSection, Route, RouterKind
 from proctor.domain.trial import TRANSMIT_STAGE, Arm, Trial
 from proctor.router import rewrites
 from proctor.runtime.artifacts import ArtifactStore
@@ -33,11 +33,17 @@ def check_options(items: Sequence[Item]) -> None:
         )
 
 
-def plan_routers(items: Sequence[Item], protocol: ProtocolSection, *, chat: bool) -> list[Trial]:
-    """One trial for each item and router. All items are asked, whether they have a rewording or not."""
-    wanted = dict.fromkeys(
+def router_places(protocol: ProtocolSection) -> list[tuple[RouterKind, Route]]:
+    """What is asked of the routers for each item: every place of every condition once."""
+    wanted = (
         (condition.kind, route) for condition in protocol.conditions for route in condition.routes(protocol.sampling)
     )
+    return list(dict.fromkeys(wanted))
+
+
+def plan_routers(items: Sequence[Item], protocol: ProtocolSection, *, chat: bool) -> list[Trial]:
+    """One trial for each item and router. All items are asked, whether they have a rewording or not."""
+    wanted = router_places(protocol)
     return [
         Trial(
             stage=TRANSMIT_STAGE,
@@ -73,10 +79,13 @@ def plan_workers(items: Sequence[Item], protocol: ProtocolSection, messages: Mes
     return trials
 
 
-def messages_of(store: ArtifactStore, transmitted: RewriteSet) -> dict[tuple[Arm, str, int], str]:
-    """What the routers wrote; an empty message is one, an error row is none."""
+def messages_of(store: ArtifactStore, transmitted: RewriteSet, part: int) -> dict[tuple[Arm, str, int], str]:
+    """What the routers of one part of the stage wrote; an empty message is one, an error row is none.
+
+    A part is a chunk of items, of this stage and of the answers alike.
+    """
     return {
         (trial.arm, trial.item_id, trial.router_index): said.text
-        for trial, said in rewrites.calls(store, transmitted)
+        for trial, said in rewrites.calls(store, rewrites.of_part(transmitted, part))
         if said is not None and said.error is None
     }

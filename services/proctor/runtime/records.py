@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from proctor.domain.errors import StoreError
+from proctor.runtime.audit_state import AuditRecord, AuditState
 from proctor.runtime.record_tables import (
     AUDITS,
     DECISIONS,
@@ -26,44 +26,12 @@ from proctor.runtime.record_tables import (
     REGISTRATIONS,
 )
 
+__all__ = ["AuditRecord", "AuditState", "Records"]
+
 #: SQLite's default limit of bound variables was 999 for many years; stay under it.
 _CHUNK = 900
 #: A writer may wait this long for another process' transaction.
 _LOCK_TIMEOUT_S = 30.0
-
-
-class AuditState(StrEnum):
-    """Where an audit is. The last three are ends, of which `failed` can be started again."""
-
-    CREATED = "created"
-    PROBING = "probing"
-    REWORDING = "rewording"
-    PARAPHRASING = "paraphrasing"
-    """The model that rewords is being asked. Comes back to `rewording`, as often as more is to be asked."""
-    TRANSMITTING = "transmitting"
-    """The routers are being asked, where the suite has any."""
-    ANSWERING = "answering"
-    SCORING = "scoring"
-    REGISTERING = "registering"
-    DECIDED = "decided"
-    FAILED = "failed"
-
-    @property
-    def ended(self) -> bool:
-        """Whether nothing more happens by itself."""
-        return self in (AuditState.DECIDED, AuditState.FAILED)
-
-
-class AuditRecord(NamedTuple):
-    """One audit's row. `inputs` is plain data that the router needs to start it (digests and paths)."""
-
-    audit_id: str
-    subject: str
-    ordinal: int
-    suite: str
-    inputs: dict[str, Any]
-    state: AuditState
-    detail: str
 
 
 def _now() -> str:
@@ -142,6 +110,13 @@ class Records:
         """Audits that have not ended."""
         ended = [state.value for state in AuditState if state.ended]
         statement = sa.select(AUDITS).where(AUDITS.c.state.not_in(ended)).order_by(AUDITS.c.audit_id)
+        with self._engine.connect() as connection:
+            return [_record(row) for row in connection.execute(statement).mappings()]
+
+    def audits(self, *, prefix: str = "", limit: int = 100) -> list[AuditRecord]:
+        """Audits on record, the newest first: at most `limit`, and of those whose id begins with `prefix`."""
+        newest = sa.select(AUDITS).order_by(AUDITS.c.created_at.desc(), AUDITS.c.audit_id.desc()).limit(limit)
+        statement = newest.where(AUDITS.c.audit_id.startswith(prefix, autoescape=True))
         with self._engine.connect() as connection:
             return [_record(row) for row in connection.execute(statement).mappings()]
 
@@ -296,7 +271,8 @@ def _record(row: sa.RowMapping) -> AuditRecord:
         subject=row["subject"],
         ordinal=row["ordinal"],
         suite=row["suite"],
-        inputs=json.loads(row["inputs"]),
+        inputs_json=row["inputs"],
         state=AuditState(row["state"]),
         detail=row["detail"],
+        created_at=row["created_at"],
     )

@@ -1,0 +1,235 @@
+"""Handing out a stage: its parts are planned as its queue runs low, its shards leased and sent in packs.
+
+What is outstanding to an endpoint is bounded by credits of its pool (`proctor.router.pools`), and how much that is by
+the pace at which it was seen to answer (`proctor.router.packs`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+from typing import NamedTuple
+
+from proctor.domain.errors import ProctorError
+from proctor.domain.messages import Message, Priority, RunShards, ShardToRun
+from proctor.domain.trial import Shard
+from proctor.router import packs
+from proctor.router.audit import AuditView
+from proctor.router.counting import Counting
+from proctor.router.ledger import (
+    MAX_FAILURES,
+    SPLIT_AFTER_LOSSES,
+    LeasedShard,
+    Ledger,
+    Parts,
+    PlannedShard,
+    Setback,
+    Standing,
+)
+from proctor.router.plan import shard_of
+from proctor.router.pools import Claim, Pools
+from proctor.router.stages import Stage, StageParts, part_shards, planned, pools_of
+from proctor.runtime.artifacts import ArtifactStore, get_model, put_model
+from proctor.runtime.metrics import Redelivery
+from proctor.runtime.presence import Presence
+from proctor.runtime.timing import Timing
+
+logger = logging.getLogger(__name__)
+
+#: Of a lease, what a worker may take for its shards; the rest is for the way there and back.
+_DEADLINE_SHARE = 0.8
+#: Shards of a new part that are stored at a time: to store one is to wait for the disk.
+_STORED_AT_ONCE = 8
+#: Windows that the queue holds at least, while parts are left: planning one must not keep workers waiting.
+_WINDOWS_QUEUED = 2
+#: A credit whose shard is not leased after so long was claimed by a router that died.
+_CLAIM_TIME = timedelta(seconds=10)
+_URGENCY = {priority: number for number, priority in enumerate(Priority)}
+
+
+Waiting = tuple[str, str]
+"""(pool, audit): an audit that could have more of a pool, if somebody claimed for it."""
+
+
+class Room(NamedTuple):
+    """What a pool takes, by its pace and the worker slots that live."""
+
+    shard_trials: int
+    together: int
+    capacity: int
+    """Shards that may be outstanding."""
+
+
+@dataclass(frozen=True)
+class HandingOut:
+    """Plans, leases and sends the shards of a stage."""
+
+    artifacts: ArtifactStore
+    ledger: Ledger
+    pools: Pools
+    presence: Presence
+    counting: Counting
+    send: Callable[[Message], None]
+    timing: Timing
+
+    def room(self, pool: str) -> Room:
+        """What a pool takes now."""
+        pace = self.pools.pace(pool)
+        trials = packs.shard_trials(pace)
+        together = packs.shards_together(pace, trials)
+        return Room(trials, together, packs.capacity(self.presence.slots("inference"), together))
+
+    def lay_down(self, audit: AuditView, stage: Stage, parts: StageParts, room: Room, standing: Standing) -> Standing:
+        """Plan the next parts of a stage until its queue holds two windows, or nothing is left to plan.
+
+        Returns where the stage is then; `standing` is where it was.
+        """
+        while not standing.parts.all_laid and standing.queued < _WINDOWS_QUEUED * room.capacity:
+            part = standing.parts.laid
+            shards = part_shards(audit, self.artifacts, part, room.shard_trials)
+            entries = planned(zip(shards, self._stored(shards), strict=True), part)
+            if self.ledger.plan(
+                audit.audit_id, stage.name, entries, part=part, parts=parts.n, total_trials=parts.n_trials
+            ):
+                self.counting.planned(shards)
+            standing = self.ledger.standing(audit.audit_id, stage.name, room.capacity)
+        return standing
+
+    @cached_property
+    def _threads(self) -> ThreadPoolExecutor:
+        # Kept: to start them for every part costs as much as to store it.
+        return ThreadPoolExecutor(_STORED_AT_ONCE, thread_name_prefix="store")
+
+    def _stored(self, shards: Sequence[Shard]) -> list[str]:
+        return list(self._threads.map(lambda shard: put_model(self.artifacts, shard), shards))
+
+    def hand_out(self, audit: AuditView, stage: Stage, standing: Standing, room: Room) -> tuple[Waiting, ...]:
+        """Send what the pool has room for; returns other audits that could have more of it now."""
+        pool = stage.endpoint.pool
+        while True:
+            claim = self._claim(audit, pool, stage.name, standing, room)
+            leased = self.ledger.lease(audit.audit_id, stage.name, claim.granted, lease=self.timing.lease)
+            if self._send_or_split(audit, stage, claim, leased, room.together):
+                return tuple((pool, other) for other in claim.waiting)
+            standing = self.ledger.standing(audit.audit_id, stage.name, room.capacity)
+
+    def _send_or_split(
+        self, audit: AuditView, stage: Stage, claim: Claim, leased: Sequence[LeasedShard], together: int
+    ) -> bool:
+        """Send leased shards, but split those that were lost too often; returns whether all were sent.
+
+        What could not be sent is queued again, and no credit is kept for what is not under way.
+        """
+        to_split = [shard for shard in leased if shard.losses >= SPLIT_AFTER_LOSSES and shard.n_trials > 1]
+        whole = [shard for shard in leased if shard not in to_split]
+        idle = {shard.shard_id: shard.attempt for shard in leased}
+        unused = set(claim.granted)
+        try:
+            for pack in _in_packs(whole, together):
+                self.send(_message(audit, stage, pack, self.timing.lease_s * _DEADLINE_SHARE))
+                for shard in pack:
+                    del idle[shard.shard_id]
+                    unused.remove(shard.shard_id)
+            for shard in to_split:
+                self._split(audit, stage, shard)
+                del idle[shard.shard_id]
+        finally:
+            if idle:
+                self.ledger.hand_back(audit.audit_id, stage.name, idle.items())
+            if unused:
+                self.pools.release(stage.endpoint.pool, audit.audit_id, stage.name, unused)
+        return not to_split
+
+    def _claim(self, audit: AuditView, pool: str, stage: str, standing: Standing, room: Room) -> Claim:
+        return self.pools.claim(
+            pool,
+            audit.audit_id,
+            stage,
+            standing.next_up,
+            wanted=standing.queued,
+            capacity=room.capacity,
+            priority=_URGENCY[audit.inputs.priority],
+            lease=self.timing.lease,
+        )
+
+    def stand_back(self, audit: AuditView) -> tuple[Waiting, ...]:
+        """Want nothing more of any pool; what was handed out keeps its credits. Returns who could have more now."""
+        nothing = Standing(Parts(0, None), complete=False, queued=0, next_up=())
+        return tuple(
+            (pool, other)
+            for pool in pools_of(audit.inputs)
+            for other in self._claim(audit, pool, "", nothing, self.room(pool)).waiting
+        )
+
+    def leave(self, audit: AuditView) -> None:
+        """Want nothing more and hold nothing: the audit has ended."""
+        for pool in pools_of(audit.inputs):
+            self.pools.leave(pool, audit.audit_id)
+
+    def sweep(self, audit: AuditView, stage: Stage) -> None:
+        """Take back credits that a router claimed and did not live to use."""
+        under_way = self.ledger.leases(audit.audit_id, stage.name)
+        self.pools.sweep(stage.endpoint.pool, audit.audit_id, stage.name, under_way, older_than=_CLAIM_TIME)
+
+    def _split(self, audit: AuditView, stage: Stage, shard: LeasedShard) -> None:
+        """Put smaller shards in the place of one that was lost again and again, and may hold what makes it so."""
+        try:
+            trials = get_model(self.artifacts, shard.digest, Shard).trials
+        except (ProctorError, ValueError) as error:
+            cause = f"it was lost {shard.losses} times, and cannot be read to be split: {error}"
+            outcome = self.ledger.fail(
+                audit.audit_id, stage.name, shard.shard_id, shard.attempt, setback=Setback.FINAL, cause=cause
+            )
+            self.counting.failed(audit.audit_id, stage.name, shard.shard_id, outcome, Redelivery.FAILED)
+            return
+        cuts = packs.pieces(len(trials))
+        children = [shard_of(trials[begin:end]) for begin, end in cuts]
+        entries = [
+            PlannedShard(child.shard_id, len(child.trials), digest, shard.position + begin)
+            for child, digest, (begin, _) in zip(children, self._stored(children), cuts, strict=True)
+        ]
+        if self.ledger.split(audit.audit_id, stage.name, shard.shard_id, shard.attempt, entries):
+            self.counting.split(children)
+            logger.warning(
+                "shard %s/%s/%s was lost %d times and is split into %d",
+                audit.audit_id, stage.name, shard.shard_id, shard.losses, len(entries),
+            )  # fmt: skip
+
+
+def _in_packs(shards: Iterable[LeasedShard], together: int) -> Iterator[list[LeasedShard]]:
+    """What was set back before goes alone, so that it takes no other shard down with it."""
+    pack: list[LeasedShard] = []
+    for shard in shards:
+        if shard.failures or shard.losses:
+            yield [shard]
+            continue
+        pack.append(shard)
+        if len(pack) == together:
+            yield pack
+            pack = []
+    if pack:
+        yield pack
+
+
+def _message(audit: AuditView, stage: Stage, pack: Iterable[LeasedShard], deadline_s: float) -> RunShards:
+    return RunShards(
+        audit_id=audit.audit_id,
+        stage=stage.name,
+        shards=tuple(
+            ShardToRun(
+                shard_id=shard.shard_id,
+                attempt=shard.attempt,
+                shard=shard.digest,
+                last_attempt=shard.failures + 1 >= MAX_FAILURES,
+            )
+            for shard in pack
+        ),
+        endpoint=stage.endpoint,
+        decoding=stage.decoding,
+        deadline_s=deadline_s,
+        priority=audit.inputs.priority,
+    )

@@ -1,0 +1,65 @@
+"""How large shards are, and how many travel together: about half a second of work each, by the measured pace. Pure.
+
+A worker that is handed less waits for messages; one that is handed more keeps others waiting for what it has in hand,
+and loses more when it dies.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+#: What a shard takes, and what a pack of shards takes, by the pace that was measured.
+_AIM_S = 0.5
+MIN_SHARD_TRIALS = 32
+MAX_SHARD_TRIALS = 256
+#: While no pace is known.
+SHARD_TRIALS = 64
+#: At most, where models write: they write a question anew where an answer may be a letter.
+REWRITE_SHARD_TRIALS = 32
+MAX_TOGETHER = 16
+#: Packs that a worker slot has outstanding: one that runs, and one that waits behind it, so that it never idles.
+_PACKS_A_SLOT = 2
+#: A shard that may hold a trial which kills its worker is cut into as many, at most.
+_CHILDREN = 8
+
+
+def shard_trials(pace_s: float | None) -> int:
+    """Trials of a shard: a power of two from 32 to 256.
+
+    Args:
+        pace_s: seconds that a trial takes; None while none was measured.
+    """
+    if pace_s is None:
+        return SHARD_TRIALS
+    trials = MAX_SHARD_TRIALS
+    while trials > MIN_SHARD_TRIALS and trials * pace_s > _AIM_S:
+        trials //= 2
+    return trials
+
+
+def shards_together(pace_s: float | None, trials: int) -> int:
+    """Shards of a pack, 1 to 16.
+
+    Args:
+        pace_s: seconds that a trial takes; None while none was measured, and then a shard goes alone.
+        trials: trials of a shard.
+    """
+    if pace_s is None:
+        return 1
+    whole_pack_s = pace_s * trials * MAX_TOGETHER
+    return MAX_TOGETHER if whole_pack_s <= _AIM_S else max(1, int(_AIM_S / (pace_s * trials)))
+
+
+def capacity(slots: int, together: int) -> int:
+    """Shards that a pool of servers may have outstanding, with so many worker slots to ask it.
+
+    Without a slot that announced itself there is one: workers may be silent for a while, or not know how to announce.
+    """
+    return _PACKS_A_SLOT * max(1, slots) * together
+
+
+def pieces(n_trials: int) -> list[tuple[int, int]]:
+    """Where to cut a shard into up to 8 of nearly equal size: (begin, end) of each among its trials, in order."""
+    n_pieces = min(_CHILDREN, n_trials)
+    ends = [n_trials * k // n_pieces for k in range(n_pieces + 1)]
+    return list(pairwise(ends))

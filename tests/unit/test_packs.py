@@ -1,0 +1,52 @@
+"""How large shards are and how many travel together, by the pace that was measured."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor.router.packs import capacity, pieces, shard_trials, shards_together
+
+paces = st.floats(1e-6, 1e3)
+
+
+@pytest.mark.parametrize(("pace_s", "trials"), [(1e-5, 256), (0.5 / 256, 256), (0.003, 128), (0.01, 32), (60.0, 32)])
+def test_a_shard_takes_about_half_a_second(pace_s: float, trials: int) -> None:
+    assert shard_trials(pace_s) == trials
+
+
+def test_while_no_pace_is_known_shards_are_of_64_trials_and_go_alone() -> None:
+    assert shard_trials(None) == 64
+    assert shards_together(None, 64) == 1
+
+
+@given(pace_s=paces)
+def test_shards_are_a_power_of_two_of_trials_from_32_to_256_and_no_quicker_model_has_smaller_ones(
+    pace_s: float,
+) -> None:
+    assert shard_trials(pace_s) in (32, 64, 128, 256)
+    assert shard_trials(pace_s / 2) >= shard_trials(pace_s)
+
+
+@given(pace_s=paces, trials=st.sampled_from([32, 64, 128, 256]))
+def test_a_pack_takes_at_most_half_a_second_unless_one_shard_alone_takes_longer(pace_s: float, trials: int) -> None:
+    together = shards_together(pace_s, trials)
+    assert 1 <= together <= 16
+    assert together == 1 or together * trials * pace_s <= 0.5 * (1 + 1e-9)
+    assert together == 16 or (together + 1) * trials * pace_s > 0.5 * (1 - 1e-9)
+
+
+def test_a_worker_slot_has_one_pack_in_hand_and_one_behind_it() -> None:
+    assert capacity(slots=4, together=16) == 128
+    assert capacity(slots=0, together=3) == 6, "a worker that does not announce itself is there all the same"
+
+
+@given(n_trials=st.integers(1, 256))
+def test_a_shard_is_cut_into_at_most_8_pieces_of_nearly_equal_size_that_hold_all_of_it(n_trials: int) -> None:
+    cuts = pieces(n_trials)
+    assert [trial for begin, end in cuts for trial in range(begin, end)] == list(range(n_trials))
+    sizes = {end - begin for begin, end in cuts}
+    assert len(cuts) == min(8, n_trials)
+    assert min(sizes) >= 1
+    assert max(sizes) - min(sizes) <= 1
