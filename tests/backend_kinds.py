@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from proctor.domain.endpoint import EndpointSpec
+from proctor.domain.endpoint import EndpointSpec, Replica
 from proctor.domain.suite import Backend
 from tests.forwarder import Forwarder
 from tests.misbehaving_triton import DECOUPLED, PLAIN, TENSORRT_LLM
@@ -24,6 +24,8 @@ class Kind:
     reports_counts: bool = True
     reports_version: bool = True
     served_name: str = MODEL
+    replicas: tuple[str, ...] = ()
+    """Hosts by which the server is known, where it stands for several."""
 
 
 KINDS = [
@@ -34,6 +36,8 @@ KINDS = [
     Kind("triton-decoupled", "triton", served_name=DECOUPLED),
     # Tells a cut answer by its length, and nothing of one that was not.
     Kind("triton-tensorrt-llm", "triton", served_name=TENSORRT_LLM),
+    Kind("openai-of-two-replicas", "openai", reports_version=False, replicas=("127.0.0.1", "localhost")),
+    Kind("triton-of-two-replicas", "triton", served_name=DECOUPLED, replicas=("127.0.0.1", "localhost")),
 ]
 
 
@@ -55,4 +59,10 @@ class Server:
         """The endpoint, pinned to the version that it serves unless another is asked for."""
         url = self.url if port is None else f"{self.url.rpartition(':')[0]}:{port}"
         served = name or self.kind.served_name
-        return EndpointSpec(backend=self.kind.backend, url=url, served_name=served, model_version=version)
+        return EndpointSpec(
+            backend=self.kind.backend,
+            url=url,
+            served_name=served,
+            model_version=version,
+            replicas=tuple(Replica(url=url.replace("127.0.0.1", host)) for host in self.kind.replicas),
+        )

@@ -27,12 +27,13 @@ class HttpAddress(NamedTuple):
         return "/" in self.url.partition("://")[2]
 
 
-def http_address(url: str, *, example: str) -> HttpAddress:
+def http_address(url: str, *, example: str, name: str | None = None) -> HttpAddress:
     """Take an endpoint's URL apart.
 
     Args:
         url: `http://` or `https://`, a host, perhaps a port and a path.
         example: a URL as it should be, for the message.
+        name: the host as keys are kept by, where the URL has an address instead.
 
     Raises:
         BadInputError: it is another kind of URL, or holds what may be a key: user information, a query, a fragment.
@@ -46,7 +47,8 @@ def http_address(url: str, *, example: str) -> HttpAddress:
         raise _refusal(url, example)
     if parts.query or parts.fragment or any(character.isspace() for character in url):
         raise _refusal(url, example)
-    bracketed = f"[{host}]" if ":" in host else host
+    known_as = name or host
+    bracketed = f"[{known_as}]" if ":" in known_as else known_as
     return HttpAddress(
         url=f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}",
         host=bracketed if port is None else f"{bracketed}:{port}",

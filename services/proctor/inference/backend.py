@@ -6,6 +6,7 @@ single trial: what went wrong stands in that trial's completion, with whether as
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
@@ -42,15 +43,20 @@ class Answer(NamedTuple):
 
 
 class TrialFailure(Exception):
-    """One trial that got no answer. Stays inside the backends: it becomes the completion's `error`."""
+    """One trial that got no answer. Stays inside the backends: it becomes the completion's `error`.
 
-    def __init__(self, message: str, *, retryable: bool) -> None:
+    `unavailable` says that the server is at fault and no prompt: it refused or broke the connection, or answered that
+    it cannot serve now.
+    """
+
+    def __init__(self, message: str, *, retryable: bool, unavailable: bool = False) -> None:
         super().__init__(message)
         self.retryable = retryable
+        self.unavailable = unavailable
 
     def again(self) -> TrialFailure:
         """The same failure for another trial: an exception that is raised twice keeps the frames of both."""
-        return TrialFailure(str(self), retryable=self.retryable)
+        return TrialFailure(str(self), retryable=self.retryable, unavailable=self.unavailable)
 
 
 class Backend(Protocol):
@@ -76,6 +82,54 @@ class Backend(Protocol):
     async def close(self) -> None:
         """Give back the connection."""
         ...
+
+
+class Session(Protocol):
+    """A server that was checked and can be asked trials one by one, until it is closed."""
+
+    async def ask(self, trial: Trial, *, deadline: float) -> Completion:
+        """The completion of a trial.
+
+        Args:
+            trial: what to ask.
+            deadline: on the clock of `time.monotonic`.
+
+        Raises:
+            TrialFailure: there was no answer, or none before the deadline.
+        """
+        ...
+
+    async def close(self) -> None:
+        """End it; what is still being answered is cancelled on the server where the protocol can."""
+        ...
+
+
+class Server(Backend, Protocol):
+    """A backend of one server that can be asked trial by trial, so that several can share a shard's trials."""
+
+    async def session(self, decoding: Decoding, *, repeats: int, deadline_s: float, instead: bool = False) -> Session:
+        """Begin to ask.
+
+        Args:
+            decoding: how answers are drawn.
+            repeats: how often a request may be sent again, over all trials of the session.
+            deadline_s: seconds from now within which the server must have said what it is.
+            instead: whether another server can be asked instead: then no request is sent again to one that is away.
+
+        Raises:
+            TrialFailure: the server cannot be asked now.
+            EndpointError: it serves another model than the pinned one, or one that cannot be asked so.
+        """
+        ...
+
+
+async def attempt(session: Session, trial: Trial, spec: EndpointSpec, deadline: float) -> Completion:
+    """The completion of a trial, whatever comes of it."""
+    started = time.monotonic()
+    try:
+        return await session.ask(trial, deadline=deadline)
+    except TrialFailure as failure:
+        return failed(trial, spec, failure, latency_s=time.monotonic() - started)
 
 
 def prompt_bytes(prompt: str) -> bytes:

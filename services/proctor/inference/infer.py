@@ -19,8 +19,10 @@ from proctor.domain.trial import Completion, Decoding, Trial
 from proctor.inference.address import http_address
 from proctor.inference.api_keys import api_key
 from proctor.inference.backend import Probe
-from proctor.inference.http_endpoint import HttpEndpoint, HttpReply, HttpRequest
+from proctor.inference.http_endpoint import HttpEndpoint, HttpRequest, HttpSession
+from proctor.inference.http_failures import HttpReply
 from proctor.inference.infer_wire import read_answer, request_body
+from proctor.inference.retry import repeats_for
 from proctor.inference.window import Window
 
 _PATH = "/infer"
@@ -48,9 +50,9 @@ class InferBackend:
             BadInputError: the URL is not http or https, or a key in the environment cannot be used.
         """
         self._spec = spec
-        address = http_address(spec.url, example="https://host/v1/infer")
+        address = http_address(spec.url, example="https://host/v1/infer", name=spec.server_name)
         self._url = address.url if address.url.endswith(_PATH) else address.url + _PATH
-        key = api_key(address, environ, openai=False)
+        key = api_key(address, environ, openai=False, named=not spec.public_only)
         self._endpoint = HttpEndpoint(spec, address, key, window=window, rng=rng)
 
     async def probe(self) -> Probe:
@@ -63,11 +65,18 @@ class InferBackend:
 
     async def complete(self, trials: Sequence[Trial], decoding: Decoding, *, deadline_s: float) -> list[Completion]:
         """One completion a trial, in order; see `Backend.complete`. `decoding` is not part of the contract."""
-        return await self._endpoint.complete(
-            trials,
+        session = await self.session(decoding, repeats=repeats_for(len(trials)), deadline_s=deadline_s)
+        return await self._endpoint.complete(trials, session, deadline_s=deadline_s)
+
+    async def session(
+        self, decoding: Decoding, *, repeats: int, deadline_s: float, instead: bool = False
+    ) -> HttpSession:
+        """Trials one by one; see `Server.session`. `decoding` is not part of the contract."""
+        return self._endpoint.session(
             lambda trial: HttpRequest(self._url, request_body(trial, self._spec)),
             lambda trial, payload: read_answer(payload, trial, self._spec),
-            deadline_s=deadline_s,
+            repeats=repeats,
+            instead=instead,
         )
 
     async def close(self) -> None:

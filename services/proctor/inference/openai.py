@@ -16,8 +16,10 @@ from proctor.domain.trial import Completion, Decoding, Trial
 from proctor.inference.address import http_address
 from proctor.inference.api_keys import api_key
 from proctor.inference.backend import Probe, printable
-from proctor.inference.http_endpoint import HttpEndpoint, HttpReply, HttpRequest, unauthorised
+from proctor.inference.http_endpoint import HttpEndpoint, HttpRequest, HttpSession
+from proctor.inference.http_failures import HttpReply, unauthorised
 from proctor.inference.openai_wire import read_answer, request_body
+from proctor.inference.retry import repeats_for
 from proctor.inference.window import Window
 
 
@@ -43,9 +45,9 @@ class OpenAIBackend:
             BadInputError: the URL is not http or https, or a key in the environment cannot be used.
         """
         self._spec = spec
-        address = http_address(spec.url, example="https://host/v1")
+        address = http_address(spec.url, example="https://host/v1", name=spec.server_name)
         self._base = address.url if address.has_path else f"{address.url}/v1"
-        key = api_key(address, environ, openai=True)
+        key = api_key(address, environ, openai=True, named=not spec.public_only)
         self._endpoint = HttpEndpoint(spec, address, key, window=window, rng=rng)
 
     async def probe(self) -> Probe:
@@ -54,13 +56,20 @@ class OpenAIBackend:
 
     async def complete(self, trials: Sequence[Trial], decoding: Decoding, *, deadline_s: float) -> list[Completion]:
         """One completion a trial, in order; see `Backend.complete`."""
+        session = await self.session(decoding, repeats=repeats_for(len(trials)), deadline_s=deadline_s)
+        return await self._endpoint.complete(trials, session, deadline_s=deadline_s)
+
+    async def session(
+        self, decoding: Decoding, *, repeats: int, deadline_s: float, instead: bool = False
+    ) -> HttpSession:
+        """Trials one by one; see `Server.session`. The endpoint is not asked first what it serves."""
 
         def request(trial: Trial) -> HttpRequest:
             path, body = request_body(self._spec, trial.prompt, decoding)
             return HttpRequest(self._base + path, body)
 
-        return await self._endpoint.complete(
-            trials, request, lambda _, payload: read_answer(payload, chat=self._spec.chat), deadline_s=deadline_s
+        return self._endpoint.session(
+            request, lambda _, payload: read_answer(payload, chat=self._spec.chat), repeats=repeats, instead=instead
         )
 
     async def close(self) -> None:

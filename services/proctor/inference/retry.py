@@ -14,6 +14,8 @@ _CEILING_S = 8.0
 _MAX_WAIT_S = 600.0
 #: What OpenAI and those who speak its protocol limit, as in `x-ratelimit-remaining-tokens`.
 _LIMITED = ("requests", "tokens")
+#: Beside one repeat a trial: enough for an endpoint that limits its rate; one that is down runs out of it soon.
+_SPARE_REPEATS = 8
 _DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:h|ms|m|s))+", re.ASCII)
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)", re.ASCII)
 _NUMBER = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
@@ -33,6 +35,11 @@ class RetryBudget:
             return False
         self._left -= 1
         return True
+
+
+def repeats_for(n_trials: int) -> int:
+    """How often requests for so many trials may be sent again in all."""
+    return _SPARE_REPEATS + n_trials
 
 
 def backoff_s(attempt: int, rng: random.Random) -> float:

@@ -6,7 +6,6 @@ its requests on the server and nobody else's.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -17,10 +16,11 @@ from tritonclient.grpc import service_pb2, service_pb2_grpc
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import BadInputError, EndpointError
 from proctor.domain.trial import Completion, Decoding, Trial
-from proctor.inference.backend import Probe, TrialFailure, answered, check_version, failed, printable, prompt_bytes
+from proctor.inference.backend import Probe, TrialFailure, attempt, check_version, failed, printable
+from proctor.inference.public_place import check_encrypted, place_of
 from proctor.inference.triton_facts import ModelFacts, read_facts
-from proctor.inference.triton_stream import Calls, Exchange, Stream
-from proctor.inference.triton_tensors import finished
+from proctor.inference.triton_session import TritonSession
+from proctor.inference.triton_stream import Calls, Stream
 from proctor.inference.triton_wire import RequestTemplate
 from proctor.inference.window import Window, map_bounded
 from proctor.runtime.triton_channel import TritonAddress, triton_address
@@ -47,9 +47,11 @@ class TritonBackend:
     """A model on a Triton server."""
 
     def __init__(self, spec: EndpointSpec, *, window: Window | None = None) -> None:
-        """Raises BadInputError unless the URL is grpc://host:port or grpcs://host:port."""
+        """Raises BadInputError: the URL is not grpc://host:port or grpcs://host:port, or must be grpcs and is not."""
         self._spec = spec
         self._address = _address(spec.url)
+        if spec.public_only:
+            check_encrypted(spec.url, encrypted=self._address.secure)
         self._window = window or Window()
         self._channel: Any = None
         self._stub: Any = None
@@ -57,7 +59,7 @@ class TritonBackend:
     async def probe(self) -> Probe:
         """Ask the server what it is, and whether it serves the pinned model."""
         try:
-            stub = self._connected()
+            stub = await self._connected()
             server = await stub.ServerMetadata(service_pb2.ServerMetadataRequest(), timeout=_METADATA_TIMEOUT_S)
             ready = await stub.ModelReady(
                 service_pb2.ModelReadyRequest(name=self._spec.served_name), timeout=_METADATA_TIMEOUT_S
@@ -83,23 +85,33 @@ class TritonBackend:
         """One completion a trial, in order; see `Backend.complete`."""
         deadline = time.monotonic() + deadline_s
         try:
-            facts = await self._facts(timeout_s=min(deadline_s, _METADATA_TIMEOUT_S))
-        except grpc.RpcError as error:
-            failure = self._rpc_failure(error)
+            session = await self.session(decoding, repeats=0, deadline_s=deadline_s)
+        except TrialFailure as failure:
             return [failed(trial, self._spec, failure) for trial in trials]
-        # Asked before every shard: a server that restarted with other weights must not answer for the pinned ones.
-        self._check_digest(facts)
-        template = RequestTemplate(self._spec.served_name, facts, decoding)
-        exchange: Exchange = (Stream if facts.streamed else Calls)(self._connected(), self._rpc_failure)
         try:
             return await map_bounded(
                 self._window,
-                list(enumerate(trials)),
-                lambda numbered: len(numbered[1].prompt),
-                lambda numbered: self._ask(exchange, template, facts, decoding, numbered, deadline),
+                trials,
+                lambda trial: len(trial.prompt),
+                lambda trial: attempt(session, trial, self._spec, deadline),
             )
         finally:
-            await exchange.close()
+            await session.close()
+
+    async def session(
+        self, decoding: Decoding, *, repeats: int, deadline_s: float, instead: bool = False
+    ) -> TritonSession:
+        """Trials one by one; see `Server.session`. No request is sent again."""
+        try:
+            facts = await self._facts(timeout_s=min(deadline_s, _METADATA_TIMEOUT_S))
+        except grpc.RpcError as error:
+            raise self._rpc_failure(error) from None
+        # Asked before every shard: a server that restarted with other weights must not answer for the pinned ones.
+        self._check_digest(facts)
+        # Checked before anything is opened: the template refuses settings that the model cannot honour.
+        template = RequestTemplate(self._spec.served_name, facts, decoding)
+        exchange = (Stream if facts.streamed else Calls)(await self._connected(), self._rpc_failure)
+        return TritonSession(self._spec, facts, decoding, template, exchange)
 
     async def close(self) -> None:
         """Give back the connection."""
@@ -107,41 +119,20 @@ class TritonBackend:
             channel, self._channel, self._stub = self._channel, None, None
             await channel.close()
 
-    async def _ask(
-        self,
-        exchange: Exchange,
-        template: RequestTemplate,
-        facts: ModelFacts,
-        decoding: Decoding,
-        numbered: tuple[int, Trial],
-        deadline: float,
-    ) -> Completion:
-        number, trial = numbered
-        started = time.monotonic()
-        try:
-            # The place in the shard, not the trial's id: two equal trials must not take each other's answer.
-            request = template.request(str(number), prompt_bytes(trial.prompt))
-            async with asyncio.timeout(deadline - started):
-                answer = await exchange.ask(request)
-        except TimeoutError:
-            failure = TrialFailure(f"no answer from {self._spec.url} before the deadline", retryable=True)
-            return failed(trial, self._spec, failure, latency_s=time.monotonic() - started)
-        except TrialFailure as failure:
-            return failed(trial, self._spec, failure, latency_s=time.monotonic() - started)
-        if facts.repeats_the_prompt:
-            answer = answer._replace(text=answer.text.removeprefix(trial.prompt))
-        answer = finished(answer, facts, decoding)._replace(model_digest=facts.digest)
-        return answered(trial, self._spec, answer, latency_s=time.monotonic() - started)
-
-    def _connected(self) -> Any:
+    async def _connected(self) -> Any:
         if self._stub is None:
-            options = self._address.channel_options(max_receive_bytes=_MAX_RECEIVE_BYTES)
-            if self._address.secure:
-                credentials = grpc.ssl_channel_credentials()
-                self._channel = grpc.aio.secure_channel(self._address.target, credentials, options=options)
-            else:
-                self._channel = grpc.aio.insecure_channel(self._address.target, options=options)
-            self._stub = service_pb2_grpc.GRPCInferenceServiceStub(self._channel)
+            place = await place_of(self._address, self._spec.server_name, public_only=self._spec.public_only)
+            given = self._address.channel_options(max_receive_bytes=_MAX_RECEIVE_BYTES)
+            options = list(dict([*given, *place.options]).items())
+            # Not before the look-up: two that wait for it would each open a channel.
+            if self._stub is None:
+                if self._address.secure:
+                    self._channel = grpc.aio.secure_channel(
+                        place.target, grpc.ssl_channel_credentials(), options=options
+                    )
+                else:
+                    self._channel = grpc.aio.insecure_channel(place.target, options=options)
+                self._stub = service_pb2_grpc.GRPCInferenceServiceStub(self._channel)
         return self._stub
 
     async def _facts(self, *, timeout_s: float = _METADATA_TIMEOUT_S) -> ModelFacts:
@@ -156,12 +147,12 @@ class TritonBackend:
     async def _model_config(self, timeout_s: float) -> Any:
         request = service_pb2.ModelConfigRequest(name=self._spec.served_name)
         try:
-            return await self._connected().ModelConfig(request, timeout=timeout_s)
+            return await (await self._connected()).ModelConfig(request, timeout=timeout_s)
         except grpc.RpcError as error:
             if error.code() != grpc.StatusCode.UNAVAILABLE or _is_refused(error):
                 raise
         # The first call of a shard is the one that finds the connection cut since the last shard.
-        return await self._connected().ModelConfig(request, timeout=timeout_s)
+        return await (await self._connected()).ModelConfig(request, timeout=timeout_s)
 
     def _check_digest(self, facts: ModelFacts) -> None:
         if facts.digest is not None:
@@ -171,11 +162,11 @@ class TritonBackend:
         code, details = error.code(), printable(error.details() or "")
         retryable = code in _RETRYABLE
         if _is_refused(error):
-            return TrialFailure(f"connection refused at {self._spec.url}", retryable=True)
+            return TrialFailure(f"connection refused at {self._spec.url}", retryable=True, unavailable=True)
         if code == grpc.StatusCode.DEADLINE_EXCEEDED:
-            return TrialFailure(f"{self._spec.url} did not answer in time", retryable=True)
+            return TrialFailure(f"{self._spec.url} did not answer in time", retryable=True, unavailable=True)
         if code == grpc.StatusCode.UNAVAILABLE:
-            return TrialFailure(f"{self._spec.url} is unavailable: {details}", retryable=True)
+            return TrialFailure(f"{self._spec.url} is unavailable: {details}", retryable=True, unavailable=True)
         if code in (grpc.StatusCode.NOT_FOUND, grpc.StatusCode.INVALID_ARGUMENT):
             retryable = False
         return TrialFailure(f"{self._spec.url} answered {code.name}: {details}", retryable=retryable)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -64,37 +65,28 @@ class Stream:
         self._call = stub.ModelStreamInfer()
         self._failure_of = failure_of
         self._waiting: dict[str, _Waiting] = {}
-        self._writing = asyncio.Lock()
-        self._writes: set[asyncio.Task[None]] = set()
+        self._unwritten: deque[Any] = deque()
+        self._to_write = asyncio.Event()
         self._ended: TrialFailure | None = None
         self._unanswered = False
         self._reader = asyncio.create_task(self._read())
+        # One for all: gRPC ends the whole stream when a write is cancelled, and a deadline must cost one request.
+        self._writer = asyncio.create_task(self._write())
 
     async def ask(self, request: Any) -> Answer:
         """See `Exchange.ask`."""
         if self._ended is not None:
             raise self._ended.again()
         waiting = self._waiting[request.id] = _Waiting()
+        self._unwritten.append(request)
+        self._to_write.set()
         try:
-            # Shielded: gRPC ends the whole stream when a write is cancelled, and a deadline must cost one request.
-            writing = asyncio.create_task(self._write(request))
-            self._writes.add(writing)
-            writing.add_done_callback(self._written)
-            await asyncio.shield(writing)
             return await waiting.answer
-        except (grpc.RpcError, asyncio.InvalidStateError):
-            # The reader knows why the stream ended; it may be a moment behind.
-            await asyncio.wait({self._reader}, timeout=_CLOSING_TIMEOUT_S)
-            ended = self._ended or TrialFailure("the stream to the server ended", retryable=True)
-            raise ended.again() from None
         except asyncio.CancelledError:
             self._unanswered = True
             raise
         finally:
-            self._waiting.pop(request.id, None)
-            if not waiting.answer.cancel() and not waiting.answer.cancelled():
-                # A failure that came while the request was still being written is known already: mark it as seen.
-                waiting.answer.exception()
+            del self._waiting[request.id]
 
     async def close(self) -> None:
         """See `Exchange.close`."""
@@ -108,8 +100,8 @@ class Stream:
             pass
         finally:
             self._call.cancel()
-            # The writes too: gRPC never ends one on a call that is cancelled before it has begun.
-            tasks = [self._reader, *self._writes]
+            # The writer too: gRPC never ends a write on a call that is cancelled before it has begun.
+            tasks = [self._reader, self._writer]
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -117,21 +109,26 @@ class Stream:
             # anywhere holds its frames, and with them this stream.
             self._call = None
 
-    def _written(self, writing: asyncio.Task[None]) -> None:
-        self._writes.discard(writing)
-        if not writing.cancelled():
-            # Whoever waited may have been cancelled: a failure is known to the reader, and is marked as seen here.
-            writing.exception()
-
-    async def _write(self, request: Any) -> None:
-        async with self._writing:
-            await self._call.write(request)
+    async def _write(self) -> None:
+        try:
+            while True:
+                await self._to_write.wait()
+                self._to_write.clear()
+                while self._unwritten:
+                    request = self._unwritten.popleft()
+                    if request.id in self._waiting:
+                        await self._call.write(request)
+        except (grpc.RpcError, asyncio.InvalidStateError):
+            # The reader knows why the stream ended; it may be a moment behind.
+            await asyncio.wait({self._reader}, timeout=_CLOSING_TIMEOUT_S)
+            if self._ended is None:
+                self._end(TrialFailure("the stream to the server ended", retryable=True, unavailable=True))
 
     async def _read(self) -> None:
         try:
             async for response in self._call:
                 self._deliver(response)
-            self._end(TrialFailure("the server ended the stream", retryable=True))
+            self._end(TrialFailure("the server ended the stream", retryable=True, unavailable=True))
         except grpc.RpcError as error:
             self._end(self._failure_of(error))
         except asyncio.CancelledError:

@@ -30,6 +30,8 @@ _PASSING = (
     "shutting",
     "rst_stream",
 )
+#: Those of them that say that the server is away for every request.
+_AWAY = ("not healthy", "unavailable", "shutting", "rst_stream")
 
 
 class Piece(NamedTuple):
@@ -114,7 +116,11 @@ def check_size(length: int) -> None:
 def worded_failure(message: str) -> TrialFailure:
     """The failure that an error message stands for which comes without a telling code."""
     lowered = message.lower()
-    return TrialFailure(printable(message) or "unnamed error", retryable=any(word in lowered for word in _PASSING))
+    return TrialFailure(
+        printable(message) or "unnamed error",
+        retryable=any(word in lowered for word in _PASSING),
+        unavailable=any(word in lowered for word in _AWAY),
+    )
 
 
 def _strings(raw: bytes) -> Iterator[bytes]:

@@ -44,6 +44,22 @@ class Window:
                 self._admit()
             raise
 
+    @property
+    def held(self) -> int:
+        """Requests that have a place."""
+        return self._held_requests
+
+    def try_acquire(self, size: int) -> bool:
+        """Take a place if one is free now."""
+        if self._line or not self._fits(size):
+            return False
+        self._take(size)
+        return True
+
+    def fits(self, size: int) -> bool:
+        """Whether `try_acquire` would take a place now."""
+        return not self._line and self._fits(size)
+
     def release(self, size: int) -> None:
         """Give a place back."""
         self._held_requests -= 1

@@ -1,0 +1,1 @@
+"""How the replicas of an endpoint are found while an audit runs."""

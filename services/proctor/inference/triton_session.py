@@ -1,0 +1,53 @@
+"""Asking a model on a Triton server trial by trial, once it is known what the model is."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+
+from proctor.domain.endpoint import EndpointSpec
+from proctor.domain.trial import Completion, Decoding, Trial
+from proctor.inference.backend import TrialFailure, answered, prompt_bytes
+from proctor.inference.triton_facts import ModelFacts
+from proctor.inference.triton_stream import Exchange
+from proctor.inference.triton_tensors import finished
+from proctor.inference.triton_wire import RequestTemplate
+
+
+class TritonSession:
+    """Trials of one call or shard: they share a stream, and what a request says beside its prompt."""
+
+    def __init__(
+        self,
+        spec: EndpointSpec,
+        facts: ModelFacts,
+        decoding: Decoding,
+        template: RequestTemplate,
+        exchange: Exchange,
+    ) -> None:
+        self._spec = spec
+        self._facts = facts
+        self._decoding = decoding
+        self._template = template
+        self._exchange = exchange
+        self._numbers = itertools.count()
+
+    async def ask(self, trial: Trial, *, deadline: float) -> Completion:
+        """See `Session.ask`."""
+        started = time.monotonic()
+        # A number, not the trial's id: two equal trials must not take each other's answer.
+        request = self._template.request(str(next(self._numbers)), prompt_bytes(trial.prompt))
+        try:
+            async with asyncio.timeout(deadline - started):
+                answer = await self._exchange.ask(request)
+        except TimeoutError:
+            raise TrialFailure(f"no answer from {self._spec.url} before the deadline", retryable=True) from None
+        if self._facts.repeats_the_prompt:
+            answer = answer._replace(text=answer.text.removeprefix(trial.prompt))
+        answer = finished(answer, self._facts, self._decoding)._replace(model_digest=self._facts.digest)
+        return answered(trial, self._spec, answer, latency_s=time.monotonic() - started)
+
+    async def close(self) -> None:
+        """See `Session.close`."""
+        await self._exchange.close()
