@@ -4,25 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import redis
 
 from proctor.domain.canonical import bytes_digest
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.manifest import CompletionSet
-from proctor.domain.messages import EndpointProbed, Message, ProbeEndpoint, RunShard, ShardAnswered
+from proctor.domain.messages import (
+    EndpointProbed,
+    Message,
+    ProbeEndpoint,
+    RunShards,
+    ShardAnswer,
+    ShardsAnswered,
+    ShardToRun,
+)
 from proctor.domain.trial import Arm, Completion, Decoding, Shard, Trial
-from proctor.inference import shards, tasks
+from proctor.inference import attempts, shards, tasks
 from proctor.inference.event_loop import EventLoopThread
 from proctor.inference.reference_model import ReferenceModel, weights_digest
 from proctor.runtime.artifacts import LocalArtifacts, get_model, put_model
+from proctor.runtime.presence import Held, Presence
 from proctor.runtime.settings import Settings
-from tests.support import free_port
+from tests.support import free_port, wait_until
 from tests.triton_server import prompt, write_untrained_bundle
 
 MODEL = "reference-clean"
+PRESENCE_DATABASE = 9
 
 
 class Worker:
@@ -39,6 +51,31 @@ class Worker:
         pinned = version or weights_digest(self.bundle / "models" / MODEL / "1")
         return EndpointSpec(backend="in_process", url="http://in-process", served_name=MODEL, model_version=pinned)
 
+    def put(self, *prompts: str) -> str:
+        """Store a shard; returns its digest."""
+        trials = tuple(Trial(arm=Arm.CANONICAL, item_id=str(n), prompt=text) for n, text in enumerate(prompts))
+        return put_model(self.store, Shard(shard_id="s1", stage="answer", arm=Arm.CANONICAL, trials=trials))
+
+    def message(
+        self, spec: EndpointSpec, *digests: str, decoding: Decoding | None = None, last_attempt: bool = False
+    ) -> RunShards:
+        """A message with shards s1, s2, ... in their second attempt."""
+        shards = tuple(
+            ShardToRun(shard_id=f"s{number}", attempt=2, shard=digest, last_attempt=last_attempt)
+            for number, digest in enumerate(digests, start=1)
+        )
+        return RunShards(
+            audit_id="a1", shards=shards, endpoint=spec, decoding=decoding or Decoding(max_tokens=8), deadline_s=20.0
+        )
+
+    def answers(self, message: RunShards) -> list[ShardAnswer]:
+        """What the worker says of a message's shards, over all that it sends."""
+        tasks.run_shards(message)
+        told = [message for message in self.sent if isinstance(message, ShardsAnswered)]
+        self.sent.clear()
+        assert {(answered.audit_id, answered.stage) for answered in told} == {("a1", "answer")}
+        return sorted((answer for answered in told for answer in answered.answers), key=lambda one: one.shard_id)
+
     def run(
         self,
         spec: EndpointSpec,
@@ -46,25 +83,22 @@ class Worker:
         decoding: Decoding | None = None,
         shard: str | None = None,
         last_attempt: bool = False,
-    ) -> ShardAnswered:
-        trials = tuple(Trial(arm=Arm.CANONICAL, item_id=str(n), prompt=text) for n, text in enumerate(prompts or "a"))
-        digest = shard or put_model(self.store, Shard(shard_id="s1", stage="answer", arm=Arm.CANONICAL, trials=trials))
-        tasks.run_shard(
-            RunShard(
-                audit_id="a1",
-                shard_id="s1",
-                attempt=2,
-                shard=digest,
-                endpoint=spec,
-                decoding=decoding or Decoding(max_tokens=8),
-                deadline_s=20.0,
-                last_attempt=last_attempt,
-            )
-        )
-        answer = self.sent.pop()
-        assert isinstance(answer, ShardAnswered)
-        assert (answer.audit_id, answer.shard_id, answer.attempt) == ("a1", "s1", 2)
+    ) -> ShardAnswer:
+        digest = shard or self.put(*(prompts or "a"))
+        message = self.message(spec, digest, decoding=decoding, last_attempt=last_attempt)
+        (answer,) = self.answers(message)
+        assert (answer.shard_id, answer.attempt) == ("s1", 2)
         return answer
+
+    def told(self) -> list[ShardAnswer]:
+        """What was sent so far."""
+        return [
+            answer for message in list(self.sent) if isinstance(message, ShardsAnswered) for answer in message.answers
+        ]
+
+    def completions(self, answer: ShardAnswer) -> tuple[Completion, ...]:
+        assert answer.completions is not None
+        return get_model(self.store, answer.completions, CompletionSet).completions
 
     def probe(self, spec: EndpointSpec) -> EndpointProbed:
         tasks.probe(ProbeEndpoint(audit_id="a1", endpoint=spec))
@@ -74,13 +108,23 @@ class Worker:
 
 
 @pytest.fixture
-def worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Worker]:
+def presence(valkey_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Presence]:
+    presence = Presence(f"{valkey_url}/{PRESENCE_DATABASE}")
+    monkeypatch.setattr(tasks, "worker_presence", lambda: presence)
+    yield presence
+    presence.close()
+    with redis.Redis.from_url(f"{valkey_url}/{PRESENCE_DATABASE}") as client:
+        client.flushdb()
+
+
+@pytest.fixture
+def worker(presence: Presence, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Worker]:
     surroundings = Worker(tmp_path)
     monkeypatch.setattr(tasks, "worker_settings", lambda: surroundings.settings)
     monkeypatch.setattr(tasks, "worker_artifacts", lambda: surroundings.store)
     monkeypatch.setattr(tasks, "send", surroundings.sent.append)
     monkeypatch.setattr(shards, "_AGAIN_AFTER_S", (0.01, 0.01))
-    tasks._worker.cache_clear()
+    tasks._made.cache_clear()
     yield surroundings
     tasks._leave()
 
@@ -89,8 +133,7 @@ def test_a_shard_is_answered_in_its_order_and_stored(worker: Worker) -> None:
     prompts = [prompt(number) for number in range(150)]
     answer = worker.run(worker.spec(), *prompts)
     assert answer.error is None
-    assert answer.completions is not None
-    got = get_model(worker.store, answer.completions, CompletionSet).completions
+    got = worker.completions(answer)
     model = ReferenceModel.load(worker.bundle / "models" / MODEL / "1")
     assert [c.text for c in got] == [model.generate([text], max_tokens=8)[0].text for text in prompts]
     assert {c.model_digest for c in got} == {worker.spec().model_version}
@@ -141,8 +184,7 @@ def test_a_shard_that_cannot_be_read_is_final(worker: Worker) -> None:
 
 def test_a_policy_that_the_model_cannot_honour_is_an_error_of_every_trial(worker: Worker) -> None:
     answer = worker.run(worker.spec(), "a", "b", decoding=Decoding(temperature=0.5))
-    assert answer.completions is not None
-    got = get_model(worker.store, answer.completions, CompletionSet).completions
+    got = worker.completions(answer)
     assert [c.finish_reason for c in got] == ["error", "error"]
     assert "answer greedily" in str(got[0].error)
 
@@ -170,8 +212,7 @@ def test_trials_that_failed_in_passing_are_asked_again(worker: Worker, monkeypat
 
     monkeypatch.setattr(shards, "open_backend", lambda spec, settings: Flaky())
     answer = worker.run(worker.spec(), "a", "b", "c")
-    assert answer.completions is not None
-    got = get_model(worker.store, answer.completions, CompletionSet).completions
+    got = worker.completions(answer)
     assert [c.text for c in got] == ["A", "B", "C"]
     assert asked == [["a", "b", "c"], ["b"], ["b"]]
 
@@ -211,8 +252,213 @@ def test_the_connection_is_kept_between_shards_and_given_back_at_the_end(worker:
     worker.run(worker.spec(), "b")
     assert list(kept.values()) == [first]
     tasks._leave()
-    assert tasks._worker.cache_info().currsize == 0
+    assert tasks._made.cache_info().currsize == 0
     assert not any(thread.name == "inference-loop" for thread in threading.enumerate())
+
+
+def test_each_shard_of_a_message_has_an_outcome_of_its_own(worker: Worker) -> None:
+    good, no_shard = worker.put("a", "b"), worker.store.put(b'{"shard_id": "half a shard')
+    message = worker.message(worker.spec(), good, no_shard, bytes_digest(b"nothing"), good)
+    first, second, third, fourth = worker.answers(message)
+    assert (first.error, first.n_trials) == (None, 2)
+    assert "is not valid" in str(second.error)
+    assert (second.retryable, second.n_trials) == (False, 0)
+    assert "not in the store" in str(third.error)
+    assert third.retryable
+    assert (fourth.error, fourth.n_trials) == (None, 2)
+
+
+def test_an_answer_says_what_it_cost(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens = iter([(5, 2), (None, None), (7, 3)])
+    monkeypatch.setattr(
+        shards, "open_backend", lambda spec, settings: Scripted(lambda trial: counted(trial, *next(tokens)))
+    )
+    tasks.run_shards(worker.message(worker.spec(), worker.put("a", "b", "c")))
+    (told,) = worker.sent
+    assert isinstance(told, ShardsAnswered)
+    (answer,) = told.answers
+    assert (answer.n_trials, answer.input_tokens, answer.output_tokens) == (3, 12, 5)
+    assert 0 < answer.seconds <= told.seconds
+
+
+def counted(trial: Trial, input_tokens: int | None, output_tokens: int | None) -> Completion:
+    return Completion(trial_id=trial.trial_id, text="A", input_tokens=input_tokens, output_tokens=output_tokens)
+
+
+class Scripted:
+    """A backend that answers each trial as it is told to."""
+
+    def __init__(self, answer: Callable[[Trial], Completion]) -> None:
+        self._answer = answer
+
+    async def complete(self, trials: Sequence[Trial], decoding: Decoding, *, deadline_s: float) -> list[Completion]:
+        return [self._answer(trial) for trial in trials]
+
+    async def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("last_attempt", [False, True])
+def test_an_endpoint_that_answers_no_trial_may_be_away(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch, last_attempt: bool
+) -> None:
+    monkeypatch.setattr(shards, "open_backend", lambda spec, settings: Scripted(dropped))
+    answer = worker.run(worker.spec(), "a", "b", last_attempt=last_attempt)
+    assert (answer.unreachable, answer.retryable, answer.error) == (True, True, "connection refused")
+
+
+def dropped(trial: Trial) -> Completion:
+    return Completion(trial_id=trial.trial_id, error="connection refused", finish_reason="error", retryable=True)
+
+
+def test_an_endpoint_that_answers_some_trials_is_not_away(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        shards, "open_backend",
+        lambda spec, settings: Scripted(lambda trial: dropped(trial) if trial.prompt == "b" else counted(trial, 1, 1)),
+    )  # fmt: skip
+    answer = worker.run(worker.spec(), "a", "b")
+    assert (answer.unreachable, answer.retryable) == (False, True)
+
+
+class Gated:
+    """A backend that answers a shard whose first prompt is the name of a gate when that is opened."""
+
+    def __init__(self, *gates: str) -> None:
+        self._gates = {name: asyncio.Event() for name in gates}
+        self.asked = 0
+
+    def open(self, name: str) -> None:
+        tasks._worker().loop.call(self._gates[name].set)
+
+    async def complete(self, trials: Sequence[Trial], decoding: Decoding, *, deadline_s: float) -> list[Completion]:
+        self.asked += 1
+        if trials[0].prompt in self._gates:
+            await self._gates[trials[0].prompt].wait()
+        return [counted(trial, 1, 1) for trial in trials]
+
+    async def close(self) -> None: ...
+
+
+@pytest.fixture
+def gated(monkeypatch: pytest.MonkeyPatch) -> Gated:
+    backend = Gated("slow", "slow, too")
+    monkeypatch.setattr(shards, "open_backend", lambda spec, settings: backend)
+    return backend
+
+
+def test_what_is_done_long_before_the_last_shard_is_told_at_once(
+    worker: Worker, gated: Gated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attempts, "_TOGETHER_S", 0.01)
+    told: list[ShardsAnswered] = []
+
+    def send(message: ShardsAnswered) -> None:
+        told.append(message)
+        if sum(len(answered.answers) for answered in told) == 2:
+            gated.open("slow")
+
+    monkeypatch.setattr(tasks, "send", send)
+    tasks.run_shards(worker.message(worker.spec(), worker.put("quick"), worker.put("slow"), worker.put("quick, too")))
+    assert len(told) >= 2
+    assert [answer.shard_id for answer in told[-1].answers] == ["s2"]
+    assert {answer.shard_id for answered in told for answer in answered.answers} == {"s1", "s2", "s3"}
+
+
+def test_shards_that_are_done_together_are_told_in_one_message(worker: Worker, gated: Gated) -> None:
+    tasks.run_shards(worker.message(worker.spec(), *[worker.put(str(number)) for number in range(16)]))
+    (told,) = worker.sent
+    assert isinstance(told, ShardsAnswered)
+    assert len(told.answers) == 16
+
+
+def test_messages_of_several_threads_share_one_loop(worker: Worker, gated: Gated) -> None:
+    names = ("slow", "slow, too")
+    messages = [worker.message(worker.spec(), worker.put(name)) for name in names]
+    with ThreadPoolExecutor(2) as threads:
+        running = [threads.submit(tasks.run_shards, message) for message in messages]
+        wait_until(lambda: gated.asked == 2, what="both to be asked")
+        for name in names:
+            gated.open(name)
+        for future in running:
+            future.result()
+    assert len(worker.sent) == 2
+    assert sum(thread.name == "inference-loop" for thread in threading.enumerate()) == 1
+
+
+def test_a_worker_that_leaves_hands_back_what_is_asked_and_what_comes_later_and_keeps_what_is_answered(
+    worker: Worker, gated: Gated
+) -> None:
+    message = worker.message(worker.spec(), worker.put("quick"), worker.put("slow"))
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(tasks.run_shards, message)
+        wait_until(lambda: any(answer.shard_id == "s1" for answer in worker.told()), what="the quick shard")
+        tasks._worker().attempts.hand_back()
+        running.result()
+    quick, slow = sorted(worker.told(), key=lambda answer: answer.shard_id)
+    assert quick.completions is not None
+    assert (slow.handed_back, slow.retryable, slow.error) == (True, True, "the worker left before it was answered")
+    worker.sent.clear()
+    late = worker.run(worker.spec(), "quick")
+    assert (late.handed_back, late.error) == (True, "the worker left before it asked")
+
+
+def test_what_is_in_hand_is_on_record_while_it_is_asked_and_not_afterwards(
+    worker: Worker, presence: Presence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held, seen = Held("a1", "answer", "s1", 2), list[set[Held]]()
+
+    def answer(trial: Trial) -> Completion:
+        seen.append(presence.begun([held]))
+        return counted(trial, 1, 1)
+
+    monkeypatch.setattr(shards, "open_backend", lambda spec, settings: Scripted(answer))
+    worker.run(worker.spec(), "a")
+    assert seen == [{held}]
+    assert presence.begun([held]) == set()
+
+
+def test_shards_whose_answer_cannot_be_sent_are_lost_at_once(
+    worker: Worker, presence: Presence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def send(_: Message) -> None:
+        raise ConnectionError("the broker is away")
+
+    monkeypatch.setattr(tasks, "send", send)
+    with pytest.raises(ConnectionError):
+        tasks.run_shards(worker.message(worker.spec(), worker.put("a"), worker.put("b")))
+    assert presence.lost() == [Held("a1", "answer", "s1", 2), Held("a1", "answer", "s2", 2)]
+
+
+def test_a_message_that_was_delivered_before_is_handed_back_unless_a_worker_has_begun_it(
+    worker: Worker, presence: Presence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "redelivered", lambda: True)
+    presence.holding("a worker that died", [Held("a1", "answer", "s1", 2)])
+    (answer,) = worker.answers(worker.message(worker.spec(), worker.put("a"), worker.put("b")))
+    assert (answer.shard_id, answer.handed_back, answer.error) == ("s2", True, "no worker has begun it")
+    presence.holding("a worker that died", [Held("a1", "answer", "s2", 2)])
+    tasks.run_shards(worker.message(worker.spec(), worker.put("a"), worker.put("b")))
+    assert worker.sent == []
+
+
+def test_a_list_of_workers_that_does_not_answer_keeps_no_shard_from_being_asked(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away = Presence(f"redis://127.0.0.1:{free_port()}/0")
+    monkeypatch.setattr(tasks, "worker_presence", lambda: away)
+    assert worker.run(worker.spec(), "a").error is None
+    monkeypatch.setattr(tasks, "redelivered", lambda: True)
+    tasks.run_shards(worker.message(worker.spec(), worker.put("a")))
+    assert worker.sent == []
+
+
+def test_a_loop_that_ends_leaves_nobody_waiting(worker: Worker, gated: Gated) -> None:
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(tasks.run_shards, worker.message(worker.spec(), worker.put("slow")))
+        wait_until(lambda: gated.asked == 1, what="the shard to be asked")
+        tasks._worker().loop.stop()
+        with pytest.raises(RuntimeError, match="the event loop ended"):
+            running.result(10)
+    tasks._made.cache_clear()
 
 
 def test_an_interrupted_caller_cancels_its_coroutine() -> None:

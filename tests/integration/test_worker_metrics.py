@@ -2,149 +2,52 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from textwrap import dedent
 
 import httpx
 import pytest
-from celery import Celery
 from kombu import Connection
 from prometheus_client import Metric as Family
 from prometheus_client.parser import text_string_to_metric_families
 
-from proctor.domain.endpoint import EndpointSpec
-from proctor.domain.messages import SERVICES, Message, Reconcile, RunShard
-from proctor.domain.trial import Arm, Decoding, Shard, Trial
-from proctor.runtime.artifacts import LocalArtifacts, put_model
+from proctor.domain.messages import SERVICES, Reconcile, ScoreAudit
 from proctor.runtime.local_services import StackSpec, local_services
 from proctor.runtime.metrics import METRICS
+from proctor.runtime.metrics_collectors import ProcessesCollector
 from proctor.runtime.processes import descendants
 from proctor.runtime.records import Records
-from proctor.runtime.settings import Settings
 from proctor.runtime.stack import LocalStack
 from tests.support import REPOSITORY, free_port, wait_until
+from tests.worker_processes import HoldingModel, Home, flushed, holding_model
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="counts on Linux' /proc")
 
 BROKER_DATABASE = 11
 
 
-class HoldingModel:
-    """An OpenAI-compatible server that answers nobody before `release`."""
-
-    def __init__(self) -> None:
-        self.held = 0
-        self._released = threading.Event()
-        self._lock = threading.Lock()
-        model = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                self.rfile.read(int(self.headers["Content-Length"]))
-                with model._lock:
-                    model.held += 1
-                model._released.wait()
-                choice = {"index": 0, "text": "4", "finish_reason": "stop"}
-                body = json.dumps({"model": "m", "choices": [choice]}).encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        class Server(ThreadingHTTPServer):
-            def handle_error(self, *_: object) -> None:
-                """Whoever asked may have been killed."""
-
-        self.server = Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
-
-    def release(self) -> None:
-        self._released.set()
-
-
 @pytest.fixture
 def model() -> Iterator[HoldingModel]:
-    holding = HoldingModel()
-    thread = threading.Thread(target=holding.server.serve_forever)
-    thread.start()
-    yield holding
-    holding.release()
-    holding.server.shutdown()
-    holding.server.server_close()
-    thread.join()
+    with holding_model() as model:
+        yield model
 
 
-class Home:
-    """A home folder, its broker, and the workers that run on them."""
+class MeasuredHome(Home):
+    """A home whose worker serves metrics."""
 
-    def __init__(self, folder: Path, valkey_url: str) -> None:
-        self.folder = folder
-        self.broker_url = f"{valkey_url}/{BROKER_DATABASE}"
-        self.settings = Settings.for_home(folder)
+    def __init__(self, folder: Path, broker_url: str) -> None:
+        super().__init__(folder, broker_url)
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}/metrics"
 
     def command(self, service: str, *options: str) -> list[str]:
-        program = [sys.executable, "-P", "-m", "proctor", "worker", service]
-        return [*program, "--metrics-port", str(self.port), *options]
-
-    @property
-    def environment(self) -> dict[str, str]:
-        path = {"PYTHONPATH": str(REPOSITORY / "services")}
-        stores = {"PROCTOR_BROKER_URL": self.broker_url, "PROCTOR_LEDGER_URL": self.broker_url}
-        return {**os.environ, **path, **stores, "PROCTOR_HOME": str(self.folder)}
-
-    @contextmanager
-    def worker(self, service: str, *options: str) -> Iterator[int]:
-        """A worker process that consumes its queue; yields its id."""
-        ready = self.folder / "run" / f"worker-{service}.ready"
-        log = self.folder / "worker.log"
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                self.command(service, *options), env=self.environment, stdout=output, stderr=subprocess.STDOUT
-            )
-        try:
-            wait_until(lambda: ready.exists() or process.poll() is not None, what="the worker")
-            assert process.poll() is None, log.read_text()
-            yield process.pid
-        finally:
-            process.terminate()
-            try:
-                process.wait(timeout=15)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-
-    def send(self, message: Message) -> None:
-        with Celery(broker=self.broker_url) as app:
-            app.send_task(message.task, kwargs={"message": message.plain()}, queue=message.queue(), ignore_result=True)
-
-    def send_shard(self, model_url: str) -> None:
-        trial = Trial(arm=Arm.CANONICAL, item_id="q1", prompt="What is two plus two?")
-        shard = Shard(shard_id="s1", stage="answer", arm=Arm.CANONICAL, trials=(trial,))
-        self.send(
-            RunShard(
-                audit_id="a1",
-                shard_id="s1",
-                attempt=1,
-                shard=put_model(LocalArtifacts(Path(self.settings.artifacts)), shard),
-                endpoint=EndpointSpec(backend="openai", url=model_url, served_name="m", model_version=None),
-                decoding=Decoding(max_tokens=4),
-                deadline_s=30.0,
-            )
-        )
+        return super().command(service, "--metrics-port", str(self.port), *options)
 
     def scrape(self) -> list[Family]:
         response = httpx.get(self.url)
@@ -165,58 +68,66 @@ class Home:
 
 
 @pytest.fixture
-def home(tmp_path: Path, valkey_url: str) -> Iterator[Home]:
-    yield Home(tmp_path, valkey_url)
-    with Connection(f"{valkey_url}/{BROKER_DATABASE}") as connection:
-        connection.default_channel.client.flushdb()
+def home(tmp_path: Path, valkey_url: str) -> Iterator[MeasuredHome]:
+    with flushed(f"{valkey_url}/{BROKER_DATABASE}") as broker_url:
+        yield MeasuredHome(tmp_path, broker_url)
 
 
 def all_replaced(worker: int, former: set[int]) -> Callable[[], bool]:
     return lambda: len(descendants(worker) - former) >= len(former) and not descendants(worker) & former
 
 
-def test_what_two_child_processes_count_adds_up_in_one_scrape(home: Home, model: HoldingModel) -> None:
+def test_what_the_threads_of_a_worker_count_adds_up_in_one_scrape(home: MeasuredHome, model: HoldingModel) -> None:
     left = home.folder / "run" / "metrics" / f"inference-{home.port}" / "counter_1.db"
     left.parent.mkdir(parents=True)
     left.write_bytes(b"of a worker that was killed")
     with home.worker("inference", "--concurrency", "2"):
-        home.send_shard(model.url)
-        home.send_shard(model.url)
-        wait_until(lambda: model.held == 2, what="two shards at a time")
-        home.counts(2, "proctor_shards_in_flight", backend="openai")
+        home.send_shards(model.url, "s1", "s2")
+        home.send_shards(model.url, "s3")
+        wait_until(lambda: model.held == 3, what="two messages at a time")
+        home.counts(3, "proctor_shards_in_flight", backend="openai")
+        home.counts(2, "proctor_packs_in_flight", backend="openai")
         model.release()
-        home.counts(2, "proctor_messages_total", task="inference.run_shard", outcome="done")
-        assert home.value("proctor_shard_duration_seconds_count", backend="openai", outcome="answered") == 2
-        assert home.value("proctor_shard_duration_seconds_bucket", le="+Inf") == 2
+        home.counts(2, "proctor_messages_total", task="inference.run_shards", outcome="done")
+        assert home.value("proctor_shard_duration_seconds_count", backend="openai", outcome="answered") == 3
+        assert home.value("proctor_shard_duration_seconds_bucket", le="+Inf") == 3
         assert home.value("proctor_shards_in_flight") == 0
+        assert home.value("proctor_packs_in_flight") == 0
     assert not left.parent.exists()
 
 
-def test_a_killed_child_leaves_its_counts_and_nothing_in_flight(home: Home, model: HoldingModel) -> None:
-    with home.worker("inference", "--concurrency", "2") as worker:
-        home.send(RunShard.model_validate({**no_such_shard(model.url), "attempt": 2}))
-        home.counts(1, "proctor_shard_duration_seconds_count", outcome="failed")
-        home.send_shard(model.url)
-        home.counts(1, "proctor_shards_in_flight")
-        wait_until(lambda: model.held == 1, what="the shard at the model")
-        former = descendants(worker)
+def test_a_killed_child_leaves_its_counts_and_what_the_next_one_counts_is_added(home: MeasuredHome) -> None:
+    unknown = ScoreAudit(audit_id="a1", manifest="sha256:" + "0" * 64)
+    home.send(unknown)
+    with home.worker("scorer", "--concurrency", "2") as worker:
+        home.counts(1, "proctor_messages_total", task="scorer.score")
+        former = descendants(worker.pid)
         for child in former:
             os.kill(child, signal.SIGKILL)
-        home.counts(0, "proctor_shards_in_flight")
-        wait_until(all_replaced(worker, former), what="new children")
-        assert home.value("proctor_shard_duration_seconds_count", outcome="failed") == 1
-        model.release()
-        home.send(RunShard.model_validate({**no_such_shard(model.url), "attempt": 3}))
-        home.counts(2, "proctor_shard_duration_seconds_count", outcome="failed")
+        wait_until(all_replaced(worker.pid, former), what="new children")
+        assert home.value("proctor_messages_total", task="scorer.score") == 1
+        home.send(unknown)
+        home.counts(2, "proctor_messages_total", task="scorer.score")
 
 
-def no_such_shard(model_url: str) -> dict[str, object]:
-    endpoint = EndpointSpec(backend="openai", url=model_url, served_name="m", model_version=None)
-    shard = {"audit_id": "a1", "shard_id": "s2", "shard": "sha256:" + "0" * 64, "deadline_s": 30.0}
-    return {**shard, "endpoint": endpoint, "decoding": Decoding(max_tokens=4)}
+def test_what_a_killed_process_had_in_flight_is_not_in_flight_any_more(tmp_path: Path) -> None:
+    program = """
+        import os
+        from prometheus_client import CollectorRegistry
+        from proctor.runtime import metrics
+        metrics.record_in(metrics.Instruments(CollectorRegistry()))
+        metrics.pack("triton").__enter__()
+        metrics.trials_graded_ahead(2)
+        os._exit(9)
+    """
+    environment = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path), "PYTHONPATH": str(REPOSITORY / "services")}
+    subprocess.run([sys.executable, "-c", dedent(program)], env=environment, timeout=30)
+    families = {family.name: family.samples for family in ProcessesCollector(tmp_path).collect()}
+    assert families["proctor_trials_graded_ahead"][0].value == 2
+    assert not families.get("proctor_packs_in_flight")
 
 
-def test_a_router_serves_the_audits_on_record_and_counts_what_the_broker_redelivers(home: Home) -> None:
+def test_a_router_serves_the_audits_on_record_and_counts_what_the_broker_redelivers(home: MeasuredHome) -> None:
     records = Records(home.settings.records_url)
     records.create_audit("a-subject", "a-suite", {})
     records.close()
@@ -233,7 +144,7 @@ def test_a_router_serves_the_audits_on_record_and_counts_what_the_broker_redeliv
         assert {family.name for family in home.scrape()} <= known
 
 
-def test_a_port_that_is_taken_is_refused_in_one_line_before_the_worker_starts(home: Home) -> None:
+def test_a_port_that_is_taken_is_refused_in_one_line_before_the_worker_starts(home: MeasuredHome) -> None:
     with ThreadingHTTPServer(("127.0.0.1", home.port), BaseHTTPRequestHandler):
         done = subprocess.run(home.command("scorer"), env=home.environment, capture_output=True, text=True, timeout=30)
     assert done.returncode == 2
@@ -243,13 +154,13 @@ def test_a_port_that_is_taken_is_refused_in_one_line_before_the_worker_starts(ho
     assert not (home.folder / "run" / "metrics").exists()
 
 
-def test_a_worker_without_a_port_serves_nothing_and_loads_no_prometheus(home: Home) -> None:
+def test_a_worker_without_a_port_serves_nothing_and_loads_no_prometheus(home: MeasuredHome) -> None:
     code = "import sys, proctor.cli.worker, proctor.scorer.tasks; sys.exit('prometheus_client' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], env=home.environment, timeout=30)
     assert done.returncode == 0
 
 
-def test_a_stack_shows_the_port_on_which_a_worker_serves_its_metrics(home: Home) -> None:
+def test_a_stack_shows_the_port_on_which_a_worker_serves_its_metrics(home: MeasuredHome) -> None:
     spec = StackSpec(mlflow=False, triton=False, workers=("scorer",), metrics=True)
     left = home.folder / "run" / "stack-metrics" / "scorer-1" / "counter_1.db"
     left.parent.mkdir(parents=True)
@@ -262,13 +173,13 @@ def test_a_stack_shows_the_port_on_which_a_worker_serves_its_metrics(home: Home)
         assert not left.parent.exists()
 
 
-def test_each_worker_of_a_stack_gets_a_port_of_its_own(home: Home) -> None:
+def test_each_worker_of_a_stack_gets_a_port_of_its_own(home: MeasuredHome) -> None:
     services = local_services(home.settings, StackSpec(mlflow=False, triton=False, metrics=True)).services
     ports = [port for service in services for port in service.ports.values()]
     assert len(ports) == len(set(ports)) == 1 + len(SERVICES)
 
 
-def test_a_stack_that_serves_no_metrics_keeps_a_port_in_the_environment_from_its_workers(home: Home) -> None:
+def test_a_stack_that_serves_no_metrics_keeps_a_port_in_the_environment_from_its_workers(home: MeasuredHome) -> None:
     services = local_services(home.settings, StackSpec(mlflow=False, triton=False)).services
     workers = [service for service in services if service.name.startswith("worker-")]
     assert {service.env["PROCTOR_METRICS_PORT"] for service in workers} == {""}

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from proctor.domain.messages import Reconcile, ShardAnswered
+from proctor.domain.messages import Reconcile, ShardAnswer
 from proctor.domain.trial import Arm
 from proctor.runtime import metrics
 from proctor.runtime.metrics import METRICS, Instruments, Redelivery, ShardOutcome, TrialState
@@ -97,10 +99,49 @@ def test_an_alert_finds_its_counters_at_zero_before_the_first_case(registry: Col
 
 def test_redeliveries_and_duplicates_are_counted(registry: CollectorRegistry) -> None:
     metrics.shard_redelivered(Redelivery.OVERDUE)
+    metrics.shard_handed_back()
     metrics.duplicate_suppressed()
     metrics.duplicate_suppressed()
     assert value(registry, "proctor_shard_redeliveries_total", cause="overdue") == 1
+    assert value(registry, "proctor_shard_redeliveries_total", cause="handed_back") == 1
     assert value(registry, "proctor_duplicates_suppressed_total") == 2
+
+
+def test_shards_that_were_split_and_trials_that_were_graded_ahead_are_counted(registry: CollectorRegistry) -> None:
+    metrics.shard_split()
+    metrics.trials_graded_ahead(64)
+    metrics.trials_graded_ahead(7)
+    assert value(registry, "proctor_shards_split_total") == 1
+    assert value(registry, "proctor_trials_graded_ahead_total") == 71
+
+
+def test_the_last_count_of_endpoints_that_are_away_stands(registry: CollectorRegistry) -> None:
+    metrics.pools_away(3)
+    metrics.pools_away(1)
+    assert value(registry, "proctor_pools_away") == 1
+
+
+def test_a_pack_is_in_flight_while_it_lasts_whatever_comes_of_it(registry: CollectorRegistry) -> None:
+    def fail() -> None:
+        with metrics.pack("triton"):
+            assert value(registry, "proctor_packs_in_flight", backend="triton") == 1
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert registry.get_sample_value("proctor_packs_in_flight", {"backend": "triton"}) == 0
+
+
+def test_threads_that_record_at_the_same_time_lose_no_count(registry: CollectorRegistry) -> None:
+    def record(_: int) -> None:
+        with metrics.pack("triton"), metrics.shard_attempt("triton"):
+            metrics.trials_graded_ahead(1)
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(record, range(400)))
+    assert value(registry, "proctor_trials_graded_ahead_total") == 400
+    assert registry.get_sample_value("proctor_packs_in_flight", {"backend": "triton"}) == 0
+    assert value(registry, "proctor_shard_duration_seconds_count", backend="triton", outcome="failed") == 400
 
 
 def test_an_attempt_at_a_shard_is_in_flight_while_it_lasts_and_is_timed_by_its_outcome(
@@ -122,11 +163,16 @@ def test_an_attempt_that_raises_has_failed_and_is_not_in_flight_any_more(registr
 
 
 @pytest.mark.parametrize(
-    ("error", "retryable", "outcome"),
-    [(None, False, "answered"), ("unreachable", True, "failed"), ("another model", False, "refused")],
+    ("answer", "outcome"),
+    [
+        ({}, "answered"),
+        ({"error": "unreachable"}, "failed"),
+        ({"error": "another model", "retryable": False}, "refused"),
+        ({"error": "the worker left", "handed_back": True}, "handed_back"),
+    ],
 )
-def test_a_shards_outcome_is_what_the_router_is_told(error: str | None, retryable: bool, outcome: str) -> None:
-    answer = ShardAnswered(audit_id="a", shard_id="s", attempt=1, error=error, retryable=retryable)
+def test_a_shards_outcome_is_what_the_router_is_told(answer: dict[str, Any], outcome: str) -> None:
+    answer = ShardAnswer(shard_id="s", attempt=1, **answer)
     assert ShardOutcome.of(answer) == outcome
 
 
@@ -177,7 +223,14 @@ def test_nothing_is_recorded_where_metrics_are_off(registry: CollectorRegistry) 
     metrics.trials(TrialState.PLANNED, "answer", Arm.CANONICAL, 1)
     metrics.shard_redelivered(Redelivery.FAILED)
     metrics.duplicate_suppressed()
-    with metrics.shard_attempt("triton"), metrics.message_handling("inference.run_shard", redelivered=True):
+    metrics.shard_split()
+    metrics.trials_graded_ahead(1)
+    metrics.pools_away(1)
+    with (
+        metrics.pack("triton"),
+        metrics.shard_attempt("triton"),
+        metrics.message_handling("inference.run_shards", redelivered=True),
+    ):
         pass
     assert generate_latest(registry) == before
 

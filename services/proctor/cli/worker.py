@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import importlib
 import logging
+import signal
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import click
 
-from proctor.domain.messages import SERVICES
+from proctor.domain.messages import QUEUES, SERVICES
+
+INFERENCE = "inference"
+#: Messages at a time: while one is loaded or stored, the others keep the endpoint busy.
+_INFERENCE_CONCURRENCY = 4
 
 
 @click.command()
@@ -18,9 +24,9 @@ from proctor.domain.messages import SERVICES
 @click.option(
     "--concurrency",
     type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="Tasks at a time. More than one run in child processes, one each; a single one runs in the worker itself.",
+    show_default=f"{_INFERENCE_CONCURRENCY} for inference, 1 for the others",
+    help="Messages at a time. The inference worker handles them in threads of one process. In the others more than "
+    "one run in child processes, one each, and a single one runs in the worker itself.",
 )
 @click.option(
     "--metrics-port",
@@ -35,38 +41,47 @@ from proctor.domain.messages import SERVICES
     show_default=True,
     help="Address to serve metrics on; 0.0.0.0 lets other machines scrape it. [env: PROCTOR_METRICS_HOST]",
 )
-def worker(service: str, log_level: str, concurrency: int, metrics_port: int | None, metrics_host: str) -> None:
-    """Run the worker of one SERVICE in the foreground; SIGTERM lets it finish its tasks and leave.
+def worker(service: str, log_level: str, concurrency: int | None, metrics_port: int | None, metrics_host: str) -> None:
+    """Run the worker of one SERVICE in the foreground.
 
-    Settings come from PROCTOR_* variables (PROCTOR_HOME, PROCTOR_BROKER_URL, ...). When it consumes its queue
+    SIGTERM lets it finish its tasks and leave. The inference worker has PROCTOR_GRACE_S seconds (45) for that: what
+    it cannot finish by then it hands back, and another worker gets it. A second SIGTERM has it hand back at once.
+
+    Settings come from PROCTOR_* variables (PROCTOR_HOME, PROCTOR_BROKER_URL, ...). When it consumes its queues
     it writes HOME/run/worker-SERVICE.ready.
 
     \b
-    Two shards at a time, with http://127.0.0.1:9101/metrics:
-      proctor worker inference --concurrency 2 --metrics-port 9101
+    Eight messages at a time, with http://127.0.0.1:9101/metrics:
+      proctor worker inference --concurrency 8 --metrics-port 9101
     """
     from celery.signals import worker_ready, worker_shutdown
 
+    from proctor.runtime.broker_loss import SurvivesItsBroker
     from proctor.runtime.events import KnowsTheExchange
     from proctor.runtime.files import write_atomic
     from proctor.runtime.garbage import prepare_for_many_objects
-    from proctor.runtime.tasks import configure, worker_settings
+    from proctor.runtime.presence import announcing
+    from proctor.runtime.tasks import configure, worker_id, worker_presence, worker_settings
 
     settings = worker_settings()
     logging.basicConfig(level=log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    if concurrency is None:
+        concurrency = _INFERENCE_CONCURRENCY if service == INFERENCE else 1
     with ExitStack() as stack:
         if metrics_port is not None:
             from proctor.runtime.metrics_server import Address, serving_metrics
 
             stack.enter_context(serving_metrics(service, Address(metrics_host, metrics_port), settings))
         app = configure(settings)
-        app.steps["consumer"].add(KnowsTheExchange)
+        app.steps["consumer"].update((KnowsTheExchange, SurvivesItsBroker))
         importlib.import_module(f"proctor.{service}.tasks")
         prepare_for_many_objects()
         ready = settings.home / "run" / f"worker-{service}.ready"
         ready.unlink(missing_ok=True)
 
         def consuming(**_: Any) -> None:
+            if service == INFERENCE:
+                _leave_by_any_signal()
             write_atomic(ready, b"consuming\n")
 
         def leaving(**_: Any) -> None:
@@ -74,11 +89,30 @@ def worker(service: str, log_level: str, concurrency: int, metrics_port: int | N
 
         worker_ready.connect(consuming, weak=False)
         worker_shutdown.connect(leaving, weak=False)
+        if service == INFERENCE:
+            stack.enter_context(announcing(worker_presence(), worker_id(), service, concurrency))
+        app.worker_main(_arguments(service, log_level, concurrency, settings.home))
 
-        arguments = ["worker", f"--queues={service}", f"--hostname={service}@%h", f"--loglevel={log_level}"]
+
+def _arguments(service: str, log_level: str, concurrency: int, home: Path) -> list[str]:
+    """Of Celery's command line."""
+    arguments = ["worker", f"--queues={','.join(QUEUES[service])}", f"--hostname={service}@%h"]
+    arguments += [f"--loglevel={log_level}", "--without-gossip", "--without-mingle"]
+    if service == INFERENCE:
+        # Tasks wait for a model and hold its connections, which is no work for several processes. A message that was
+        # taken before a thread is free would wait here while another worker has one.
+        arguments += ["--pool=threads", f"--concurrency={concurrency}", "--disable-prefetch"]
+    elif concurrency == 1:
         # A pool of one process would only double the memory that a model takes.
-        arguments += ["--pool=solo"] if concurrency == 1 else ["--pool=prefork", f"--concurrency={concurrency}"]
-        arguments += ["--without-gossip", "--without-mingle"]
-        if service == "router":
-            arguments += ["--beat", f"--schedule={settings.home / 'run' / 'beat-schedule'}"]
-        app.worker_main(arguments)
+        arguments += ["--pool=solo"]
+    else:
+        arguments += ["--pool=prefork", f"--concurrency={concurrency}"]
+    if service == "router":
+        arguments += ["--beat", f"--schedule={home / 'run' / 'beat-schedule'}"]
+    return arguments
+
+
+def _leave_by_any_signal() -> None:
+    """Have Ctrl-C and SIGQUIT do what SIGTERM does: Celery's own way for them cannot end threads."""
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.getsignal(signal.SIGTERM))

@@ -23,7 +23,14 @@ _MAX_OPEN = 8
 
 
 class ShardUnanswered(EndpointError):
-    """Too few trials of a shard got an answer, and asking again may help: the endpoint is at fault, no prompt."""
+    """Too few trials of a shard got an answer, and asking again may help: the endpoint is at fault, no prompt.
+
+    `unreachable` says that none got one, so that the endpoint may be away.
+    """
+
+    def __init__(self, message: str, *, unreachable: bool = False) -> None:
+        super().__init__(message)
+        self.unreachable = unreachable
 
 
 class Backends:
@@ -60,7 +67,7 @@ class Backends:
         for wait_s in _AGAIN_AFTER_S:
             failed = [place for place, completion in enumerate(completions) if _failed_in_passing(completion)]
             if len(failed) == len(completions):
-                raise ShardUnanswered(completions[0].error or "no trial was answered")
+                raise ShardUnanswered(completions[0].error or "no trial was answered", unreachable=True)
             left_s = deadline - time.monotonic() - wait_s
             if not failed or left_s <= 0:
                 break

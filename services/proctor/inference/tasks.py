@@ -1,28 +1,40 @@
-"""The inference service's tasks: ask an endpoint what it is, and ask a model a shard of prompts.
+"""The inference service's tasks: ask an endpoint what it is, and ask a model shards of prompts.
 
 Knows nothing of audits: what it needs stands in the message, and it answers to the router. Every message gets an
-answer, so that an error reaches the router now instead of as an overdue shard later.
+answer, so that an error reaches the router now instead of as an overdue shard later. Tasks run in threads, several at
+a time in one process, and their requests on one event loop, so that an endpoint's window stays full over the ends of
+messages.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
+import time
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from celery.signals import worker_process_shutdown, worker_shutdown
-from pydantic import ValidationError
+from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 
 from proctor.domain.errors import ProctorError, StoreError
-from proctor.domain.manifest import CompletionSet
-from proctor.domain.messages import EndpointProbed, ProbeEndpoint, RunShard, ShardAnswered
-from proctor.domain.trial import Shard
-from proctor.inference.backend import Probe, printable
+from proctor.domain.messages import EndpointProbed, ProbeEndpoint, RunShards, ShardAnswer, ShardsAnswered
+from proctor.inference.attempts import Attempts, unexpected
+from proctor.inference.backend import Probe
 from proctor.inference.event_loop import EventLoopThread
-from proctor.inference.shards import Backends, ShardUnanswered
+from proctor.inference.leaving import Leaving
+from proctor.inference.shards import Backends
 from proctor.runtime import metrics
-from proctor.runtime.artifacts import get_model, put_model
-from proctor.runtime.tasks import handles, redelivered, send, worker_artifacts, worker_settings
+from proctor.runtime.presence import Held, tolerated
+from proctor.runtime.tasks import (
+    handles,
+    redelivered,
+    send,
+    worker_artifacts,
+    worker_id,
+    worker_presence,
+    worker_settings,
+)
 
 logger = logging.getLogger(__name__)
 # One line a request would bury the worker's log.
@@ -30,15 +42,28 @@ logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
 class _Worker(NamedTuple):
-    """What a worker process keeps between tasks. Made by the first task, hence after a fork."""
+    """What a worker process keeps between tasks."""
 
     loop: EventLoopThread
     backends: Backends
+    attempts: Attempts
+    leaving: Leaving
 
 
 @cache
+def _made() -> _Worker:
+    loop, backends = EventLoopThread(), Backends(worker_settings())
+    attempts = Attempts(loop, backends, worker_artifacts())
+    return _Worker(loop, backends, attempts, Leaving(worker_settings().timing.grace_s, attempts.hand_back))
+
+
+_making = threading.Lock()
+
+
 def _worker() -> _Worker:
-    return _Worker(EventLoopThread(), Backends(worker_settings()))
+    # Two first tasks may come at the same time, and there has to be one loop.
+    with _making:
+        return _made()
 
 
 @handles(ProbeEndpoint)
@@ -50,7 +75,7 @@ def probe(message: ProbeEndpoint) -> None:
         found = Probe(False, detail=str(error))
     except Exception as error:
         logger.exception("the probe of %s failed", message.endpoint.url)
-        found = Probe(False, detail=_unexpected(error))
+        found = Probe(False, detail=unexpected(error))
     send(
         EndpointProbed(
             audit_id=message.audit_id,
@@ -62,73 +87,88 @@ def probe(message: ProbeEndpoint) -> None:
     )
 
 
-@handles(RunShard)
-def run_shard(message: RunShard) -> None:
-    """Ask a model a shard of prompts, store what it said, and tell the router.
+@handles(RunShards)
+def run_shards(message: RunShards) -> None:
+    """Ask a model shards of prompts, store what it said, and tell the router as they are done.
 
-    A message that was delivered before is let go: what its shard did to its first worker it may do to the next, and
-    the broker has no end to that. The ledger has: it hands the shard out again when its lease is over, and counts.
+    A message that was delivered before is not run: what its shards did to their first worker they may do to the next,
+    and the broker has no end to that. The ledger has: it hands a shard out again when its worker is lost or its lease
+    is over, and counts.
     """
+    held = [Held(message.audit_id, message.stage, shard.shard_id, shard.attempt) for shard in message.shards]
     if redelivered():
-        logger.warning(
-            "shard %s, attempt %d, was delivered before: left to its lease", message.shard_id, message.attempt
-        )
+        _let_go(message, held)
         return
-    with metrics.shard_attempt(message.endpoint.backend) as attempt:
-        answer = _attempt(message)
-        attempt.outcome = metrics.ShardOutcome.of(answer)
-    send(answer)
-
-
-def _attempt(message: RunShard) -> ShardAnswered:
-    completions, error, retryable = None, None, False
+    with tolerated("note what is in hand"):
+        worker_presence().holding(worker_id(), held)
     try:
-        completions = _answered(message)
-    except (ShardUnanswered, StoreError) as failure:
-        error, retryable = str(failure), True
-    except ProctorError as failure:
-        error = str(failure)
-    except ValidationError as failure:
-        # A stored shard that is none stays so (a lone surrogate in a prompt makes it invalid UTF-8).
-        error = printable(f"shard {message.shard} is not valid: {failure}")
-    except Exception as failure:
-        logger.exception("shard %s failed", message.shard_id)
-        error, retryable = _unexpected(failure), True
-    return ShardAnswered(
-        audit_id=message.audit_id,
-        stage=message.stage,
-        shard_id=message.shard_id,
-        attempt=message.attempt,
-        completions=completions,
-        error=error,
-        retryable=retryable,
+        with metrics.pack(message.endpoint.backend):
+            _run(message)
+    except BaseException:
+        # Some were not answered, e.g. because the broker is away for long. No worker would be missed for them.
+        with tolerated("note what was left"):
+            worker_presence().abandoned(held)
+        raise
+    with tolerated("note what is done"):
+        worker_presence().released(worker_id(), held)
+
+
+def _run(message: RunShards) -> None:
+    since_s = time.monotonic()
+    for answers in _worker().attempts.run(message):
+        now_s = time.monotonic()
+        _tell(message, answers, seconds=now_s - since_s)
+        since_s = now_s
+
+
+def _let_go(message: RunShards, held: Sequence[Held]) -> None:
+    """See to a message that was delivered before: what no worker has begun is handed back, the rest is left alone.
+
+    A worker that leaves gives back what it took from the queue in its last moment, and never looked at.
+    """
+    try:
+        begun = worker_presence().begun(held)
+    except StoreError as error:
+        logger.warning("shards that were delivered before are left to their leases: %s", error)
+        return
+    logger.warning("of %d shards that were delivered before, %d are left to their leases", len(held), len(begun))
+    untouched = [
+        ShardAnswer(shard_id=one.shard_id, attempt=one.attempt, error="no worker has begun it", handed_back=True)
+        for one in held
+        if one not in begun
+    ]
+    if untouched:
+        _tell(message, untouched, seconds=0.0)
+
+
+def _tell(message: RunShards, answers: Sequence[ShardAnswer], *, seconds: float) -> None:
+    send(
+        ShardsAnswered(audit_id=message.audit_id, stage=message.stage, answers=tuple(answers), seconds=seconds),
     )
 
 
-def _answered(message: RunShard) -> str:
-    shard = get_model(worker_artifacts(), message.shard, Shard)
-    answers = _worker().backends.answer(
-        message.endpoint,
-        shard.trials,
-        message.decoding,
-        deadline_s=message.deadline_s,
-        last_attempt=message.last_attempt,
-    )
-    return put_model(worker_artifacts(), CompletionSet(completions=tuple(_worker().loop.run(answers))))
+def _prepare(**_: Any) -> None:
+    """Be ready for the first task, and to leave before it comes."""
+    _worker()
 
 
-def _unexpected(error: Exception) -> str:
-    return printable(f"the inference worker failed: {type(error).__name__}: {error}")
+def _begin_to_leave(**_: Any) -> None:
+    """SIGTERM, and each one after it."""
+    # Without the lock: in a signal's handler nobody would release it.
+    if _made.cache_info().currsize:
+        _made().leaving.begin()
 
 
 def _leave(**_: Any) -> None:
-    """Give back the connections, once, when the worker or its pool process ends."""
-    if _worker.cache_info().currsize:
-        worker = _worker()
-        _worker.cache_clear()
+    """Give back the connections, once, when the worker ends."""
+    if _made.cache_info().currsize:
+        worker = _made()
+        _made.cache_clear()
         worker.loop.run(worker.backends.close())
         worker.loop.stop()
+        worker.attempts.close()
 
 
-worker_process_shutdown.connect(_leave, weak=False)
+worker_ready.connect(_prepare, weak=False)
+worker_shutting_down.connect(_begin_to_leave, weak=False)
 worker_shutdown.connect(_leave, weak=False)

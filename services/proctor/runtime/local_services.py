@@ -14,6 +14,7 @@ from pathlib import Path
 
 from proctor.domain.errors import StackError
 from proctor.domain.messages import SERVICES
+from proctor.domain.operator_endpoint import OperatorEndpoint
 from proctor.runtime.files import write_atomic
 from proctor.runtime.ports import free_ports
 from proctor.runtime.service import Readiness, Service
@@ -24,6 +25,9 @@ from proctor.runtime.triton_server import obstacle, triton_command
 VALKEY = "valkey"
 MLFLOW = "mlflow"
 TRITON = "triton"
+#: Somebody at a terminal waits for `proctor down`: what a worker cannot finish by then is handed back, and asked again
+#: when the stack is up.
+_GRACE_S = 5.0
 #: First start on a slow machine: MLflow migrates an empty database for 6 s on two idle cores.
 _SLOW_START_S = 180.0
 
@@ -97,14 +101,14 @@ def local_services(settings: Settings, spec: StackSpec) -> LocalServices:
     if spec.mlflow:
         services.append(_mlflow(home, registry_port))
         settings = replace(settings, registry_uri=f"http://127.0.0.1:{registry_port}")
-    endpoints = {name: url for name, url in settings.endpoints.items() if name != LOCAL_TRITON}
+    endpoints = {name: one for name, one in settings.endpoints.items() if name != LOCAL_TRITON}
     if spec.triton:
         reason = obstacle() or _bundle_obstacle(settings.bundle)
         if reason is None:
             services.append(_triton(settings, http_port, grpc_port, metrics_port))
-            endpoints[LOCAL_TRITON] = f"grpc://127.0.0.1:{grpc_port}"
+            endpoints[LOCAL_TRITON] = own_server(f"grpc://127.0.0.1:{grpc_port}")
         else:
-            endpoints[LOCAL_TRITON] = IN_PROCESS_URL
+            endpoints[LOCAL_TRITON] = own_server(IN_PROCESS_URL)
             notes.append(f"no Triton server, models are served in process: {reason}")
     settings = replace(settings, endpoints=endpoints)
     # What is left of a stack that was killed: its workers had other ports, so no new one clears their files away.
@@ -115,6 +119,11 @@ def local_services(settings: Settings, spec: StackSpec) -> LocalServices:
         for name, port in zip(spec.workers, worker_ports, strict=True)
     ]
     return LocalServices(tuple(services), settings, tuple(notes))
+
+
+def own_server(url: str) -> OperatorEndpoint:
+    """A server of this machine, whose tokens nobody pays for."""
+    return OperatorEndpoint(url=url, private=True, input_price_per_million=0.0, output_price_per_million=0.0)
 
 
 def _valkey(home: Path, port: int) -> tuple[Service, str]:
@@ -207,14 +216,16 @@ def _worker(name: str, settings: Settings, servers: tuple[str, ...], metrics_por
         "PROCTOR_METRICS_HOST": "",
         "PROMETHEUS_MULTIPROC_DIR": str(_metrics_folder(settings.home)),
     }
+    grace_s = min(settings.timing.grace_s, _GRACE_S)
     return Service(
         name=f"worker-{name}",
         argv=(sys.executable, "-P", "-m", "proctor", "worker", name),
-        env={**python_environment(), **settings.to_environment(), **metrics},
+        env={**python_environment(), **settings.to_environment(), **metrics, "PROCTOR_GRACE_S": f"{grace_s:g}"},
         version=f"Celery {importlib.metadata.version('celery')}",
         ports={} if metrics_port is None else {"metrics": metrics_port},
         after=(VALKEY,),
         uses=servers,
         ready=Readiness("file", path=str(settings.home / "run" / f"worker-{name}.ready")),
         ready_timeout_s=_SLOW_START_S,
+        stop_timeout_s=grace_s + 1.0,
     )

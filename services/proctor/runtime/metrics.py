@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from proctor.domain.messages import ShardAnswered
-from proctor.domain.suite import Backend
+from proctor.domain.messages import ShardAnswer
+from proctor.domain.suite_types import Backend
 from proctor.domain.trial import ANSWER_STAGE, PARAPHRASE_STAGE, TRANSMIT_STAGE, Arm
 
 if TYPE_CHECKING:
@@ -43,12 +43,16 @@ class ShardOutcome(StrEnum):
     """Asking again may help."""
     REFUSED = "refused"
     """Asking again would not help."""
+    HANDED_BACK = "handed_back"
+    """The worker left before it was done."""
 
     @classmethod
-    def of(cls, answer: ShardAnswered) -> ShardOutcome:
+    def of(cls, answer: ShardAnswer) -> ShardOutcome:
         """The outcome that an inference worker tells the router."""
         if answer.error is None:
             return cls.ANSWERED
+        if answer.handed_back:
+            return cls.HANDED_BACK
         return cls.FAILED if answer.retryable else cls.REFUSED
 
 
@@ -57,6 +61,9 @@ class Redelivery(StrEnum):
 
     FAILED = "failed"
     OVERDUE = "overdue"
+    LOST = "lost"
+    """Its worker died, or the endpoint went away with it."""
+    HANDED_BACK = "handed_back"
 
 
 class MessageOutcome(StrEnum):
@@ -94,9 +101,17 @@ SHARD_DURATION = Metric(
 SHARDS_IN_FLIGHT = Metric(
     "proctor_shards_in_flight", "gauge", "Shards that the worker's processes are asking a model now.", ("backend",)
 )
+PACKS_IN_FLIGHT = Metric("proctor_packs_in_flight", "gauge", "Messages whose shards the worker asks now.", ("backend",))
 SHARD_REDELIVERIES = Metric(
     "proctor_shard_redeliveries_total", "counter", "Shards that were queued again after a lost attempt.", ("cause",)
 )
+SHARDS_SPLIT = Metric("proctor_shards_split_total", "counter", "Shards that were lost again and cut in smaller ones.")
+TRIALS_GRADED_AHEAD = Metric(
+    "proctor_trials_graded_ahead_total",
+    "counter",
+    "Trials that were graded before the last one was answered.",
+)
+POOLS_AWAY = Metric("proctor_pools_away", "gauge", "Endpoints that do not answer: only a probing shard is handed out.")
 DUPLICATES_SUPPRESSED = Metric(
     "proctor_duplicates_suppressed_total", "counter", "Answers to shards that came again and changed nothing."
 )
@@ -116,7 +131,11 @@ METRICS = (
     DEAD_LETTERED_TRIALS,
     SHARD_DURATION,
     SHARDS_IN_FLIGHT,
+    PACKS_IN_FLIGHT,
     SHARD_REDELIVERIES,
+    SHARDS_SPLIT,
+    TRIALS_GRADED_AHEAD,
+    POOLS_AWAY,
     DUPLICATES_SUPPRESSED,
     MESSAGES,
     MESSAGES_REDELIVERED,
@@ -135,7 +154,12 @@ class Instruments:
         self.dead_lettered_trials = self._counter(DEAD_LETTERED_TRIALS)
         self.shard_duration = self._histogram(SHARD_DURATION)
         self.shards_in_flight = self._gauge(SHARDS_IN_FLIGHT)
+        self.packs_in_flight = self._gauge(PACKS_IN_FLIGHT)
         self.shard_redeliveries = self._counter(SHARD_REDELIVERIES)
+        self.shards_split = self._counter(SHARDS_SPLIT)
+        self.trials_graded_ahead = self._counter(TRIALS_GRADED_AHEAD)
+        # Not the sum: each process tells of all pools, and who looked last knows best.
+        self.pools_away = self._gauge(POOLS_AWAY, "livemostrecent")
         self.duplicates_suppressed = self._counter(DUPLICATES_SUPPRESSED)
         self.messages = self._counter(MESSAGES)
         self.messages_redelivered = self._counter(MESSAGES_REDELIVERED)
@@ -151,11 +175,11 @@ class Instruments:
 
         return Histogram(metric.name, metric.help, metric.labels, registry=self._registry, buckets=metric.buckets)
 
-    def _gauge(self, metric: Metric) -> Gauge:
+    def _gauge(self, metric: Metric, over_processes: Literal["livesum", "livemostrecent"] = "livesum") -> Gauge:
         from prometheus_client import Gauge
 
-        # The sum over living processes: what a killed one had in flight is not in flight any more.
-        return Gauge(metric.name, metric.help, metric.labels, registry=self._registry, multiprocess_mode="livesum")
+        # Over living processes alone: what a killed one had in flight is not in flight any more.
+        return Gauge(metric.name, metric.help, metric.labels, registry=self._registry, multiprocess_mode=over_processes)
 
 
 _instruments: Instruments | None = None
@@ -192,6 +216,29 @@ def shard_redelivered(cause: Redelivery) -> None:
         _instruments.shard_redeliveries.labels(cause.value).inc()
 
 
+def shard_handed_back() -> None:
+    """Count a shard that a worker which left has given back, and that is handed out again."""
+    shard_redelivered(Redelivery.HANDED_BACK)
+
+
+def shard_split() -> None:
+    """Count a shard that was cut in smaller ones."""
+    if _instruments is not None:
+        _instruments.shards_split.inc()
+
+
+def trials_graded_ahead(count: int) -> None:
+    """Count trials that were graded as they were answered."""
+    if _instruments is not None:
+        _instruments.trials_graded_ahead.inc(count)
+
+
+def pools_away(count: int) -> None:
+    """Say how many endpoints do not answer now, of all that audits ask."""
+    if _instruments is not None:
+        _instruments.pools_away.set(count)
+
+
 def duplicate_suppressed() -> None:
     """Count an answer that the ledger had already."""
     if _instruments is not None:
@@ -220,6 +267,20 @@ def shard_attempt(backend: Backend) -> Iterator[Attempt]:
         in_flight.dec()
         duration = _instruments.shard_duration.labels(backend, attempt.outcome.value)
         duration.observe(time.monotonic() - started_s)
+
+
+@contextmanager
+def pack(backend: Backend) -> Iterator[None]:
+    """Count a message with shards as in flight while its shards are asked."""
+    if _instruments is None:
+        yield
+        return
+    in_flight = _instruments.packs_in_flight.labels(backend)
+    in_flight.inc()
+    try:
+        yield
+    finally:
+        in_flight.dec()
 
 
 @contextmanager

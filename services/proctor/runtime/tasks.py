@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from datetime import timedelta
 from functools import cache
 from typing import TypeVar
 
@@ -16,6 +17,7 @@ from kombu import Queue
 from proctor.domain.messages import QUEUES, Message
 from proctor.runtime import metrics
 from proctor.runtime.artifacts import ArtifactStore, open_artifacts
+from proctor.runtime.presence import Presence, new_worker_id
 from proctor.runtime.records import Records
 from proctor.runtime.settings import Settings
 
@@ -39,6 +41,8 @@ def configure(settings: Settings) -> Celery:
             # Nobody sweeps while the lock of a worker that died in a sweep is held: for five minutes, if kombu decides.
             "unacked_mutex_expire": math.ceil(_SWEEP_S),
             "health_check_interval": 25,
+            # A worker of several queues looks into them in their order, and takes from the first that has something.
+            "queue_order_strategy": "priority",
         },
         accept_content=["json"],
         result_accept_content=["json"],
@@ -46,10 +50,12 @@ def configure(settings: Settings) -> Celery:
         task_ignore_result=True,
         task_acks_late=True,
         task_reject_on_worker_lost=True,
+        # About ten seconds: a broker that restarts is back by then. An answer that is not sent waits for its lease.
+        task_publish_retry_policy={"max_retries": 12, "interval_start": 0.1, "interval_step": 0.2, "interval_max": 1.0},
         worker_prefetch_multiplier=1,
         worker_hijack_root_logger=False,
         worker_enable_remote_control=True,
-        task_queues=[Queue(name) for name in QUEUES],
+        task_queues=[Queue(name) for queues in QUEUES.values() for name in queues],
         task_create_missing_queues=False,
         worker_send_task_events=False,
     )
@@ -97,3 +103,16 @@ def worker_records() -> Records:
 def worker_artifacts() -> ArtifactStore:
     """The artifact store of this worker process."""
     return open_artifacts(worker_settings())
+
+
+@cache
+def worker_presence() -> Presence:
+    """The list of workers, of this worker process."""
+    settings = worker_settings()
+    return Presence(settings.ledger_url, silence=timedelta(seconds=settings.timing.presence_s))
+
+
+@cache
+def worker_id() -> str:
+    """What this worker process is called in that list."""
+    return new_worker_id()

@@ -1,0 +1,37 @@
+"""Keeping a worker alive when its broker goes away while messages are in its hands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from celery import bootsteps
+
+
+class SurvivesItsBroker(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no type information
+    """Has a connection that was given up forget its messages instead of ending the worker.
+
+    kombu 5.7 tries to put them back, and to acknowledge them, on the Redis connection that it closed before, and fails
+    with an AttributeError, which Celery takes for a defect: every worker that was busy would end with its broker. They
+    are redelivered when their visibility timeout is over.
+    """
+
+    requires = ("celery.worker.consumer.tasks:Tasks",)
+
+    def start(self, parent: Any) -> None:
+        """Guard the connection that the worker consumes from; called anew for each."""
+        channel = parent.task_consumer.channel
+        for name in ("ack", "reject", "restore_unacked"):
+            setattr(channel.qos, name, _while_open(channel, getattr(channel.qos, name)))
+
+
+def _while_open(channel: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def guarded(*arguments: Any, **named: Any) -> Any:
+        # A channel that is closed has no transport, and a transport that is closed has no client.
+        if getattr(channel.connection, "client", None) is None:
+            return None
+        return function(*arguments, **named)
+
+    return guarded
