@@ -13,15 +13,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from proctor.domain.card import ContentDigests, protocol_card
 from proctor.domain.item import Item, Measurements, Rejection, Variant
-from proctor.domain.manifest import AuditManifest, ItemSet, VariantSet
+from proctor.domain.manifest import ItemSet, VariantSet
 from proctor.domain.suite import Suite
 from proctor.domain.trial import Arm, Completion, Trial
-from proctor.scorer.assembly import assemble
 from proctor.scorer.html import render
 from proctor.scorer.report import Report, RunFacts, to_json
-from proctor.scorer.score import AskedTrial, score
+from tests.scored_audits import DIGEST, AskedTrial, assemble, manifest_of, score
 
 LETTERS = "ABCDEFGHIJ"
 CAPITALS = ("Orvane", "Teluria", "Maskel", "Brindow", "Quenta", "Ilsmoor", "Varnholt", "Sapphel", "Dorrin", "Lycanthe")
@@ -31,7 +29,6 @@ WORDINGS = (
     "Name the city from which {} is governed.",
     "{} has its seat of government in which city?",
 )
-DIGEST = "sha256:" + "3f9a1c" * 10 + "77aa"
 
 
 class SampleAudit:
@@ -65,18 +62,7 @@ class SampleAudit:
         self.rejections += [Rejection(item_id=item.item_id, reason="answer_invariant") for item in self.items[-3:]]
         self.variants = [v for index, item in enumerate(self.items[:-3]) for v in self._variants(index, item)]
         self.asked = list(self._asked())
-        self.manifest = AuditManifest(
-            audit_id="audit-8d1f0a",
-            suite=self.suite,
-            card=protocol_card(self.suite, ContentDigests(dataset=DIGEST), evaluator_version="proctor 0.1.0"),
-            model_digest=DIGEST,
-            model_digest_verified=verified,
-            server="triton 2.51.0",
-            items=DIGEST,
-            variants=DIGEST,
-            answered=(),
-            dead=(),
-        )
+        self.manifest = manifest_of(self.suite, verified=verified)
 
     def _suite(self, model_id: str, n_items: int, changes: dict[str, dict[str, Any]]) -> Suite:
         plain: dict[str, Any] = {

@@ -36,7 +36,8 @@ from proctor.perturbation.candidate import Candidate
 from proctor.perturbation.encoder import resolve_encoder
 from proctor.perturbation.remembering import RememberingEncoder
 from proctor.perturbation.tasks import variants_for
-from proctor.runtime.artifacts import LocalArtifacts, get_model, put_model
+from proctor.runtime.artifacts import LocalArtifacts, put_model
+from proctor.runtime.chunks import get_variants, put_items
 from proctor.runtime.records import Records
 from proctor.runtime.settings import Settings
 from tests.support import missing, shared_data
@@ -151,7 +152,7 @@ def test_a_calibrated_audit_takes_its_window_from_the_file(
     )
     message = BuildVariants(
         audit_id="a",
-        items=put_model(artifacts, ItemSet(items=tuple(gsm8k.items[n] for n in indices))),
+        items=put_items(artifacts, ItemSet(items=tuple(gsm8k.items[n] for n in indices))),
         settings=put_model(artifacts, asked),
         rewordings=artifacts.put("".join(json.dumps(row) + "\n" for row in rows).encode()),
         calibration=artifacts.put(gate_calibration_bytes(learned)),
@@ -162,7 +163,7 @@ def test_a_calibrated_audit_takes_its_window_from_the_file(
         records = Records(f"sqlite:///{tmp_path / 'records.sqlite'}")
         built = variants_for(message, Settings.for_home(tmp_path), records, artifacts, gsm8k.encoder)
         assert built.variants is not None
-        return get_model(artifacts, built.variants, VariantSet)
+        return get_variants(artifacts, built.variants)
 
     made = run(message)
     assert len(made.variants) >= 18

@@ -18,14 +18,14 @@ from proctor.domain.evidence import Verdict
 from proctor.domain.manifest import ItemSet, VariantSet
 from proctor.perturbation.library.fidelity import fidelities, with_controls
 from proctor.router.audit import AuditInputs
-from proctor.runtime.artifacts import LocalArtifacts, put_model
+from proctor.runtime.artifacts import LocalArtifacts
+from proctor.runtime.chunks import put_items, put_variants
 from proctor.runtime.records import Records
 from proctor.runtime.settings import Settings
-from proctor.scorer.assembly import assemble
 from proctor.scorer.html import render
 from proctor.scorer.report import Report, to_json
-from proctor.scorer.score import clean_models, score
-from tests.report_samples import DIGEST, SampleAudit, approved, blocked, in_review
+from tests.report_samples import SampleAudit, approved, blocked, in_review
+from tests.scored_audits import DIGEST, assemble, clean_models, score
 
 GROUNDS = "its training data were gathered before the benchmark was written"
 STRATEGY, BENCHMARK = "template+option_shuffle", "proctor-facts"
@@ -61,13 +61,14 @@ class Home:
 
     def audited(self, sample: SampleAudit, *, decided: bool = True, report: Report | None = None) -> str:
         """Put an audit on record as the services leave it; its id."""
+        items = put_items(self.artifacts, ItemSet(items=tuple(sample.items)))
         inputs = AuditInputs(
-            items=DIGEST,
+            items=items,
             perturbation=DIGEST,
             rewordings=None,
             contents=ContentDigests(),
             endpoint=EndpointSpec(backend="triton", url="grpc://local", served_name="m", model_version=DIGEST),
-            variants=put_model(self.artifacts, rewordings(sample)),
+            variants=put_variants(self.artifacts, items, rewordings(sample)),
         )
         suite = sample.suite.model_dump_json(by_alias=True)
         audit_id = self.records.create_audit("subject", suite, inputs.plain()).audit_id

@@ -31,6 +31,7 @@ from proctor.perturbation.library.store import VariantLibrary
 from proctor.perturbation.rewrites import read_answers
 from proctor.perturbation.tasks import variants_for
 from proctor.runtime.artifacts import LocalArtifacts, get_model, put_model
+from proctor.runtime.chunks import get_variants, put_items
 from proctor.runtime.records import Records
 from proctor.runtime.settings import Settings
 from tests.paraphraser import recorded_rewordings
@@ -58,7 +59,7 @@ class Audit:
         self.rounds = 0
         self.message = BuildVariants(
             audit_id="a",
-            items=put_model(self.artifacts, ItemSet(items=items)),
+            items=put_items(self.artifacts, ItemSet(items=items)),
             settings=put_model(self.artifacts, self.section),
             benchmark="bench",
         )
@@ -77,7 +78,7 @@ class Audit:
             self._ask(prompts.trials)
             built = self.send(self.next_message())
         assert built.variants is not None
-        return get_model(self.artifacts, built.variants, VariantSet)
+        return get_variants(self.artifacts, built.variants)
 
     def next_message(self) -> BuildVariants:
         return self.message.model_copy(update={"rewrites": put_model(self.artifacts, self.rewrites)})

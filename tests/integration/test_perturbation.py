@@ -28,7 +28,8 @@ from proctor.perturbation.strategies.imported import Imported
 from proctor.perturbation.strategies.option_shuffle import OptionShuffle
 from proctor.perturbation.strategies.wordings import Wordings, WordingsData
 from proctor.perturbation.tasks import variants_for
-from proctor.runtime.artifacts import LocalArtifacts, get_model, put_model
+from proctor.runtime.artifacts import LocalArtifacts, put_model
+from proctor.runtime.chunks import get_variants, put_items
 from proctor.runtime.packaged_encoder import PACKAGED_DIGEST
 from proctor.runtime.records import Records
 from proctor.runtime.settings import Settings
@@ -246,7 +247,7 @@ def test_a_folder_without_safetensors_is_refused(tmp_path: Path) -> None:
 def _message(artifacts: LocalArtifacts, section: PerturbationSection, rewordings: bytes | None = None) -> BuildVariants:
     return BuildVariants(
         audit_id="a",
-        items=put_model(artifacts, ItemSet(items=tuple(_items(4)))),
+        items=put_items(artifacts, ItemSet(items=tuple(_items(4)))),
         settings=put_model(artifacts, section),
         rewordings=None if rewordings is None else artifacts.put(rewordings),
         benchmark="bench",
@@ -262,7 +263,7 @@ def test_a_message_is_answered_with_a_variant_set(minilm: SentenceEncoder, recor
     message = _message(artifacts, section, "\n".join(map(json.dumps, rows)).encode())
     built = variants_for(message, Settings.for_home(tmp_path), records, artifacts, minilm)
     assert built.variants is not None
-    made = get_model(artifacts, built.variants, VariantSet)
+    made = get_variants(artifacts, built.variants)
     assert [variant.item_id for variant in made.variants] == ["capital-0"] * 3
     assert len({variant.choices for variant in made.variants}) == 3
     assert Counter(rejection.reason for rejection in made.rejections) == {"no_rewording": 3}

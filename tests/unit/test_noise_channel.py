@@ -23,7 +23,7 @@ from proctor.formats.router_table import read_router_table
 from proctor.formats.router_table_writing import router_table
 from proctor.router.transmission import plan_routers, plan_workers
 from proctor.scorer.noise_rows import noise_rows
-from proctor.scorer.score import AskedTrial, Score, score
+from tests.scored_audits import AskedTrial, SampleScore, score
 
 LETTERS = "ABCDEFGHIJ"
 Router = Callable[[Trial, Item], str]
@@ -72,7 +72,7 @@ def scored(
     *,
     audit: Suite | None = None,
     lost: Collection[str] = (),
-) -> Score:
+) -> SampleScore:
     """Run the protocol: `router` writes, `worker` answers; messages of the trials in `lost` never come."""
     audit = audit or suite()
     by_id = {item.item_id: item for item in asked}

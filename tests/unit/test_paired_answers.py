@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from proctor.domain.item import Item
 from proctor.domain.suite import ScoringSection
-from proctor.domain.trial import Arm, Completion, Grade, Outcome, Trial
-from proctor.evidence.answers import Answer, Exclusion, PairedAnswers, answer_of, guess_chance, pair_answers
+from proctor.domain.trial import Arm, Outcome
+from proctor.evidence.answers import Answer, Exclusion, PairedAnswers, guess_chance, pair_answers
 
 RIGHT, WRONG, INVALID = Outcome.CORRECT, Outcome.INCORRECT, Outcome.INVALID
 
@@ -86,17 +86,6 @@ def test_patterns_hold_every_item_whatever_the_number_of_variants(rows: list[tup
     assert patterns.counts.sum() == paired.n
     for name in ("canonical", "right", "total"):
         assert np.array_equal(getattr(patterns, name)[patterns.inverse], getattr(paired, name))
-
-
-def test_a_row_says_what_came_back() -> None:
-    trial = Trial(arm=Arm.PERTURBED, item_id="a", prompt="?")
-    cut = Completion(trial_id=trial.trial_id, text="4", finish_reason="length")
-    right = Grade(trial_id=trial.trial_id, outcome=RIGHT, extracted="4", extractor="numeric")
-    failed = Completion(trial_id=trial.trial_id, error="timed out")
-    assert answer_of(trial, cut, right) == Answer(Arm.PERTURBED, "a", RIGHT, truncated=True)
-    assert answer_of(trial, failed, None) == Answer(Arm.PERTURBED, "a", None)
-    with pytest.raises(ValueError, match="not both"):
-        answer_of(trial, failed, right)
 
 
 def test_the_chance_of_a_guess_is_the_suites_or_one_in_the_options() -> None:

@@ -20,12 +20,11 @@ from proctor.domain.evidence import Evidence, ProtocolEvidence, Verdict
 from proctor.domain.manifest import ItemSet, VariantSet
 from proctor.domain.trial import Arm
 from proctor.scorer import report as document
-from proctor.scorer.assembly import assemble
 from proctor.scorer.html import render
 from proctor.scorer.report import Report, RunFacts, excerpt, report_digest, to_json
-from proctor.scorer.score import AskedTrial, score
 from proctor.scorer.visible import visible
 from tests.report_samples import SampleAudit, approved, blocked, in_review, poisoned
+from tests.scored_audits import AskedTrial, assemble, score
 
 HOSTILE = {
     "script": "<script>window.ran = 1</script>",

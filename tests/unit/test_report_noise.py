@@ -15,11 +15,10 @@ from proctor.domain.trial import Completion, Trial
 from proctor.formats.router_table import read_router_table
 from proctor.router.transmission import plan_routers, plan_workers
 from proctor.runtime.artifacts import LocalArtifacts
-from proctor.scorer.assembly import assemble
 from proctor.scorer.html import render
 from proctor.scorer.report import Report, report_digest, to_json
-from proctor.scorer.score import AskedTrial, score
 from tests.report_samples import LETTERS, SampleAudit, approved, poisoned
+from tests.scored_audits import AskedTrial, assemble, score
 
 
 def through_routers(sample: SampleAudit) -> Report:

@@ -13,7 +13,7 @@ from proctor.domain.manifest import VariantSet
 from proctor.scorer import report as document
 from proctor.scorer.html import MAX_REASONS_LISTED, render
 from proctor.scorer.report import Report, VariantsSummary, to_json
-from proctor.scorer.rewordings import variants_by_item, variants_summary
+from proctor.scorer.rewordings import gather_rewordings, variants_summary
 from tests.report_samples import SampleAudit, blocked
 
 
@@ -46,7 +46,8 @@ def _summary(
     items: list[Item], variants: list[Variant] | None = None, rejections: list[Rejection] | None = None
 ) -> VariantsSummary:
     made = VariantSet(variants=tuple(variants or ()), rejections=tuple(rejections or ()), encoder="e")
-    return variants_summary("syntactic", items, made, variants_by_item(made.variants), ())
+    rewordings = gather_rewordings(made.variants, {item.item_id for item in items})
+    return variants_summary("syntactic", items, made, rewordings, ())
 
 
 def test_every_selected_item_stands_there_once_in_the_order_in_which_it_was_drawn(
@@ -223,7 +224,7 @@ def test_a_measurement_that_was_not_made_is_said_to_be_missing(audit: SampleAudi
         report.variants.strategy,
         audit.items,
         VariantSet(variants=tuple(old), rejections=(), encoder="e"),
-        variants_by_item(old),
+        gather_rewordings(old, {item.item_id for item in audit.items}),
         (),
     )
     last = [row.cells[-1] for row in _table(report.model_copy(update={"variants": summary})).rows if row.scope == "row"]

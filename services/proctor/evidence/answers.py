@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from proctor.domain.item import Item
 from proctor.domain.suite import ScoringSection
-from proctor.domain.trial import Arm, Completion, Grade, Outcome, Trial
+from proctor.domain.trial import Arm, Outcome
 
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
@@ -30,22 +30,6 @@ class Answer(NamedTuple):
     outcome: Outcome | None
     """None for an error row: nothing came back."""
     truncated: bool = False
-
-
-def answer_of(trial: Trial, completion: Completion, grade: Grade | None) -> Answer:
-    """The row of a trial, its completion and its grade (None for an error row).
-
-    Raises:
-        ValueError: where a completion has both an error and a grade, or neither.
-    """
-    if (completion.error is None) != (grade is not None):
-        raise ValueError(f"trial {trial.trial_id!r} needs a grade, or an error, and not both")
-    return Answer(
-        arm=trial.arm,
-        item_id=trial.item_id,
-        outcome=None if grade is None else grade.outcome,
-        truncated=completion.error is None and completion.finish_reason == "length",
-    )
 
 
 class Exclusion(NamedTuple):
@@ -204,10 +188,13 @@ def pair_answers(answers: Iterable[Answer], item_ids: Sequence[str] = ()) -> Pai
     )
 
 
-def guess_chance(scoring: ScoringSection, items: Sequence[Item]) -> float | None:
+def guess_chance(scoring: ScoringSection, items: Iterable[Item]) -> float | None:
     """Chance that a guess is right: the suite's, else the mean of 1/options where every item has options, else None."""
     if scoring.guess_chance is not None:
         return scoring.guess_chance
-    if not items or not all(item.choices for item in items):
-        return None
-    return float(np.mean([1.0 / len(item.choices) for item in items]))
+    chances = []
+    for item in items:
+        if not item.choices:
+            return None
+        chances.append(1.0 / len(item.choices))
+    return float(np.mean(chances)) if chances else None

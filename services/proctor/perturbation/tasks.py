@@ -7,7 +7,7 @@ from functools import cache, lru_cache
 
 from proctor.domain.errors import ProctorError
 from proctor.domain.gate_calibration import GateCalibration
-from proctor.domain.manifest import ItemSet, PromptSet
+from proctor.domain.manifest import PromptSet
 from proctor.domain.messages import BuildVariants, VariantsBuilt
 from proctor.domain.suite import PerturbationSection
 from proctor.perturbation.admission.calibration import with_window
@@ -20,6 +20,7 @@ from proctor.perturbation.recipe import Recipe
 from proctor.perturbation.rewrites import read_answers
 from proctor.perturbation.suite_rewordings import matched_rewordings
 from proctor.runtime.artifacts import ArtifactStore, get_model, put_model
+from proctor.runtime.chunks import get_items, put_variants
 from proctor.runtime.records import Records
 from proctor.runtime.settings import Settings
 from proctor.runtime.tasks import handles, send, worker_artifacts, worker_records, worker_settings
@@ -48,13 +49,13 @@ def variants_for(
     """Build what a message asks for, as far as the model's answers that it brings allow.
 
     Returns:
-        The answer to the message, with the digest of the VariantSet in the artifact store, or of the PromptSet that
+        The answer to the message, with the digest of the VariantIndex in the artifact store, or of the PromptSet that
         the model must be asked before the same message is sent again with the answers.
 
     Raises:
         ProctorError: when the variants cannot be made, with the mend.
     """
-    items = get_model(artifacts, message.items, ItemSet).items
+    items = get_items(artifacts, message.items).items
     section = with_window(
         get_model(artifacts, message.settings, PerturbationSection),
         None if message.calibration is None else get_model(artifacts, message.calibration, GateCalibration),
@@ -87,7 +88,7 @@ def variants_for(
         return VariantsBuilt(audit_id=message.audit_id, prompts=put_model(artifacts, prompts))
     variants = variant_set(reworded.results, section, chain=chain, encoder=encoder)
     controlled = with_controls(variants, records, chain.name, message.benchmark)
-    return VariantsBuilt(audit_id=message.audit_id, variants=put_model(artifacts, controlled))
+    return VariantsBuilt(audit_id=message.audit_id, variants=put_variants(artifacts, message.items, controlled))
 
 
 @lru_cache(maxsize=1)

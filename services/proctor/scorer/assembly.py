@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from proctor.domain.decision import Decision
 from proctor.domain.evidence import Evidence, ItemEvidence
 from proctor.domain.item import Item, Variant
-from proctor.domain.manifest import AuditManifest, ItemSet, VariantSet
-from proctor.domain.trial import Arm, Completion, Grade, Outcome, Trial
+from proctor.domain.manifest import AuditManifest, VariantSet
+from proctor.domain.trial import Arm, Outcome
 from proctor.scorer.limitations import limitations
 from proctor.scorer.report import (
     MAX_ITEMS,
+    MAX_ITEMS_LISTED,
     MAX_QUESTION_CHARACTERS,
     MAX_REWORDINGS_PER_ITEM,
     AnswerDetail,
@@ -26,24 +27,35 @@ from proctor.scorer.report import (
     Subject,
     excerpt,
 )
-from proctor.scorer.rewordings import VariantsByItem, variants_by_item, variants_summary
+from proctor.scorer.rewordings import Rewordings, gather_rewordings, variants_summary
+from proctor.scorer.rows import Rows, Tally
+from proctor.scorer.shown import GradedTrial, ShownAnswers
 
 _NOT_ASKED = Excerpt(text="")
 
 
-class GradedTrial(NamedTuple):
-    """A planned trial with what came of it. No completion: its shard was given up. No grade: an error row."""
+def suspects(evidence: Evidence) -> tuple[ItemEvidence, ...]:
+    """The items that the report shows in full, the most suspected first: at most MAX_ITEMS."""
+    ranked = evidence.perturbation.items if evidence.perturbation is not None else ()
+    return tuple([item for item in ranked if item.suspicion > 0.0][:MAX_ITEMS])
 
-    trial: Trial
-    completion: Completion | None
-    grade: Grade | None
+
+class Asked(NamedTuple):
+    """What was asked of an audit's model."""
+
+    items: Sequence[Item]
+    """In the order in which they were drawn; gone through once."""
+    made: VariantSet
+    """What is known of the variants; they themselves are not looked at."""
+    variants: Iterable[Variant]
+    """In any order; gone through once."""
 
 
 def assemble(
     manifest: AuditManifest,
-    items: ItemSet,
-    variants: VariantSet,
-    answers: Iterable[GradedTrial],
+    asked: Asked,
+    rows: Rows,
+    shown: ShownAnswers,
     evidence: Evidence,
     decision: Decision,
     *,
@@ -52,22 +64,23 @@ def assemble(
     """Build the report of an audit.
 
     Args:
-        answers: every planned trial of the answer stage, in any order, gone through once; a trial that is given
-            twice counts once, the first time.
+        rows: every planned trial of the answer stage.
+        shown: the direct answers to the items that are `suspects` of the evidence.
         versions: name to version of what computed the result; nothing that differs between two machines' runs
             of one release unless the result may differ with it.
     """
-    ranked = evidence.perturbation.items if evidence.perturbation is not None else ()
-    suspects = [item for item in ranked if item.suspicion > 0.0][:MAX_ITEMS]
-    tally = _tally(answers, {item.item_id for item in suspects})
-    by_item = variants_by_item(variants.variants)
-    known = {item.item_id: item for item in items.items}
-    details = tuple(
-        _detail(rank, found, known[found.item_id], by_item.get(found.item_id, ()), tally.kept)
-        for rank, found in enumerate(suspects, start=1)
-        if found.item_id in known
-    )
-    left_out = _left_out(items.items, {item.item_id for item in ranked}, by_item, variants, tally)
+    found = {item.item_id: (rank, item) for rank, item in enumerate(suspects(evidence), start=1)}
+    listed = {item.item_id for item in asked.items[:MAX_ITEMS_LISTED]}
+    rewordings = gather_rewordings(asked.variants, {*found, *listed})
+    audited = {item.item_id for item in evidence.perturbation.items} if evidence.perturbation is not None else set()
+    reason_of = _reasons(asked.made, rewordings, rows)
+    details, left_out = list[ItemDetail](), list[LeftOut]()
+    for item in asked.items:
+        if item.item_id in found:
+            details.append(_detail(*found[item.item_id], item, rewordings.shown.get(item.item_id, ()), shown))
+        if item.item_id not in audited:
+            left_out.append(LeftOut(item_id=item.item_id, reason=reason_of(item.item_id)))
+    counts = _counts(len(asked.items), len(audited), rows.tally())
     suite = manifest.suite
     return Report(
         suite=suite,
@@ -82,15 +95,17 @@ def assemble(
         ),
         decision=decision,
         evidence=evidence,
-        items=details,
-        variants=variants_summary(suite.perturbation.perturbation_strategy, items.items, variants, by_item, left_out),
-        counts=_counts(len(items.items), len(ranked), tally),
+        items=tuple(sorted(details, key=lambda detail: detail.rank)),
+        variants=variants_summary(
+            suite.perturbation.perturbation_strategy, asked.items, asked.made, rewordings, tuple(left_out)
+        ),
+        counts=counts,
         limits=limitations(
             manifest,
             evidence,
-            n_selected=len(items.items),
+            n_selected=counts.items_selected,
             n_left_out=len(left_out),
-            n_unanswered=tally.by_state["failed"] + tally.by_state["dead_lettered"],
+            n_unanswered=counts.failed + counts.dead_lettered,
         ),
         seeds={
             "sampling": suite.dataset.sampling_seed,
@@ -101,58 +116,19 @@ def assemble(
     )
 
 
-class _Tally(NamedTuple):
-    by_state: Counter[str]
-    truncated: int
-    canonical_graded: set[str]
-    perturbed_graded: set[str]
-    kept: dict[tuple[str, str | None], GradedTrial]
-    """Direct answers of the items that get details, by item and variant (None: canonical), first replicate only."""
-
-
-def _tally(answers: Iterable[GradedTrial], keep: set[str]) -> _Tally:
-    tally = _Tally(Counter(), 0, set(), set(), {})
-    truncated, seen = 0, set[str]()
-    for row in answers:
-        trial_id = row.trial.trial_id
-        if trial_id in seen:
-            continue
-        seen.add(trial_id)
-        tally.by_state[_state(row)] += 1
-        truncated += row.completion is not None and row.completion.finish_reason == "length"
-        if not row.trial.arm.is_direct:
-            continue
-        if row.grade is not None:
-            arm = tally.canonical_graded if row.trial.arm is Arm.CANONICAL else tally.perturbed_graded
-            arm.add(row.trial.item_id)
-        if row.trial.item_id in keep:
-            key = (row.trial.item_id, row.trial.variant_id)
-            held = tally.kept.get(key)
-            if held is None or row.trial.replicate < held.trial.replicate:
-                tally.kept[key] = row
-    return tally._replace(truncated=truncated)
-
-
-def _state(row: GradedTrial) -> str:
-    if row.grade is not None:
-        return row.grade.outcome.value
-    return "dead_lettered" if row.completion is None else "failed"
-
-
-def _counts(n_selected: int, n_audited: int, tally: _Tally) -> Counts:
-    states = tally.by_state
-    graded = sum(states[outcome.value] for outcome in Outcome)
+def _counts(n_selected: int, n_audited: int, tally: Tally) -> Counts:
+    graded = sum(tally.outcomes.values())
     return Counts(
         items_selected=n_selected,
         items_audited=n_audited,
-        trials=states.total(),
+        trials=graded + tally.failed + tally.given_up,
         graded=graded,
-        correct=states[Outcome.CORRECT.value],
-        incorrect=states[Outcome.INCORRECT.value],
-        invalid=states[Outcome.INVALID.value],
+        correct=tally.outcomes[Outcome.CORRECT],
+        incorrect=tally.outcomes[Outcome.INCORRECT],
+        invalid=tally.outcomes[Outcome.INVALID],
         truncated=tally.truncated,
-        failed=states["failed"],
-        dead_lettered=states["dead_lettered"],
+        failed=tally.failed,
+        dead_lettered=tally.given_up,
     )
 
 
@@ -161,7 +137,7 @@ def _detail(
     found: ItemEvidence,
     item: Item,
     variants: Sequence[Variant],
-    kept: Mapping[tuple[str, str | None], GradedTrial],
+    shown: ShownAnswers,
 ) -> ItemDetail:
     return ItemDetail(
         rank=rank,
@@ -174,10 +150,10 @@ def _detail(
         perturbed_correct=found.perturbed_correct,
         perturbed_total=found.perturbed_total,
         target=excerpt(item.target),
-        canonical=_answer(kept.get((item.item_id, None))),
+        canonical=_answer(shown.get((item.item_id, None))),
         rewordings=tuple(
             RewordingDetail(
-                **dict(_answer(kept.get((item.item_id, variant.variant_id)))),
+                **dict(_answer(shown.get((item.item_id, variant.variant_id)))),
                 variant_id=variant.variant_id,
                 strategy=variant.strategy,
                 level=variant.level,
@@ -207,27 +183,21 @@ def _answer(row: GradedTrial | None) -> AnswerDetail:
     )
 
 
-def _left_out(
-    items: Sequence[Item],
-    audited: set[str],
-    by_item: VariantsByItem,
-    variants: VariantSet,
-    tally: _Tally,
-) -> tuple[LeftOut, ...]:
-    reasons: dict[str, set[str]] = defaultdict(set)
-    for rejection in variants.rejections:
-        reasons[rejection.item_id].add(rejection.reason)
+def _reasons(made: VariantSet, rewordings: Rewordings, rows: Rows) -> Callable[[str], str]:
+    """Item id → why it took no part in the comparison."""
+    rejected: dict[str, set[str]] = defaultdict(set)
+    for rejection in made.rejections:
+        rejected[rejection.item_id].add(rejection.reason)
+    canonical, perturbed = rows.graded_items(Arm.CANONICAL), rows.graded_items(Arm.PERTURBED)
 
     def reason(item_id: str) -> str:
-        if not by_item.get(item_id):
-            why = ", ".join(sorted(reasons[item_id]))
+        if item_id not in rewordings.item_ids:
+            why = ", ".join(sorted(rejected.get(item_id, ())))
             return f"no rewording was admitted ({why})" if why else "no rewording was made"
-        if item_id not in tally.canonical_graded:
+        if item_id not in canonical:
             return "the canonical question got no answer"
-        if item_id not in tally.perturbed_graded:
+        if item_id not in perturbed:
             return "no reworded question got an answer"
         return "left out of the comparison"
 
-    return tuple(
-        LeftOut(item_id=item.item_id, reason=reason(item.item_id)) for item in items if item.item_id not in audited
-    )
+    return reason

@@ -60,11 +60,12 @@ def _environment() -> Environment:
     return environment
 
 
-def render(report: Report, *, run: RunFacts | None = None) -> str:
+def render(report: Report, *, run: RunFacts | None = None, digest: str | None = None) -> str:
     """The page of a report, as HTML text to be written in UTF-8.
 
     Args:
         run: what belongs to this run alone; shown in the footer, outside the digest.
+        digest: of the document, where it is at hand; a large one takes a second to work out.
     """
     found = report.evidence.perturbation
     return (
@@ -74,7 +75,7 @@ def render(report: Report, *, run: RunFacts | None = None) -> str:
             report=report,
             found=found,
             run=run or RunFacts(),
-            digest=report_digest(report),
+            digest=digest or report_digest(report),
             outcome=report.decision.outcome,
             outcomes=DecisionOutcome,
             headline=page.HEADLINES[report.decision.outcome],

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import statistics
+from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from proctor.domain.item import Item, Measurements, Rejection, Variant
+from proctor.domain.item import Item, Rejection, Variant
 from proctor.domain.manifest import VariantSet
 from proctor.scorer.report import (
     MAX_ITEMS_LISTED,
@@ -23,48 +25,74 @@ from proctor.scorer.report import (
 VariantsByItem = Mapping[str, Sequence[Variant]]
 
 
-def variants_by_item(variants: Iterable[Variant]) -> VariantsByItem:
-    """Each item's variants, weakest level first.
+class Rewordings(NamedTuple):
+    """What one pass over an audit's variants leaves of them: counts and measurements, and the variants to show."""
+
+    by_strategy: Counter[str]
+    item_ids: frozenset[str]
+    """The items that have a variant."""
+    semantic_distances: Sequence[float]
+    token_overlaps: Sequence[float]
+    edit_distances: Sequence[float]
+    containments: Sequence[float]
+    """Of the variants of which it was measured."""
+    shown: VariantsByItem
+    """The variants of the items that are to be shown, each item's weakest level first."""
+
+
+def gather_rewordings(variants: Iterable[Variant], shown: Collection[str]) -> Rewordings:
+    """Go through all variants once, and keep those of the items `shown`.
 
     They stand by content, not by arrival: a warm library hands variants out in another order than a cold one makes
     them.
     """
-    grouped: dict[str, list[Variant]] = defaultdict(list)
+    by_strategy, item_ids, kept = Counter[str](), set[str](), defaultdict[str, list[Variant]](list)
+    distances, overlaps, edits, containments = (array("d") for _ in range(4))
     for variant in variants:
-        grouped[variant.item_id].append(variant)
-    return {
+        by_strategy[variant.strategy] += 1
+        item_ids.add(variant.item_id)
+        measured = variant.measurements
+        distances.append(measured.semantic_distance)
+        overlaps.append(measured.token_overlap)
+        edits.append(measured.edit_distance)
+        if measured.containment is not None:
+            containments.append(measured.containment)
+        if variant.item_id in shown:
+            kept[variant.item_id].append(variant)
+    ordered = {
         item_id: sorted(group, key=lambda variant: (variant.level, variant.strategy, variant.variant_id))
-        for item_id, group in grouped.items()
+        for item_id, group in kept.items()
     }
+    return Rewordings(by_strategy, frozenset(item_ids), distances, overlaps, edits, containments, ordered)
 
 
 def variants_summary(
     strategy: str,
     items: Sequence[Item],
     made: VariantSet,
-    by_item: VariantsByItem,
+    rewordings: Rewordings,
     left_out: tuple[LeftOut, ...],
 ) -> VariantsSummary:
     """Lay out what the perturbation service made of the selected items.
 
     Args:
         items: the selected items, in the order in which they were drawn.
-        by_item: `made.variants`, as `variants_by_item` groups them.
+        made: what is known beside the variants; they themselves are not looked at.
+        rewordings: the variants, with those of the first MAX_ITEMS_LISTED items among the shown.
         left_out: the items that took no part in the perturbation evidence.
     """
-    measured = [variant.measurements for variant in made.variants]
-    listed = _listed(items, by_item, made.rejections)
+    listed = _listed(items, rewordings.shown, made.rejections)
     return VariantsSummary(
         strategy=strategy,
         encoder=made.encoder,
-        admitted=len(made.variants),
-        admitted_by_strategy=dict(Counter(variant.strategy for variant in made.variants)),
-        items_with_variants=len(by_item),
+        admitted=rewordings.by_strategy.total(),
+        admitted_by_strategy=dict(rewordings.by_strategy),
+        items_with_variants=len(rewordings.item_ids),
         rejected=dict(Counter(rejection.reason for rejection in made.rejections)),
-        semantic_distance=_spread(m.semantic_distance for m in measured),
-        token_overlap=_spread(m.token_overlap for m in measured),
-        edit_distance=_spread(m.edit_distance for m in measured),
-        containment=_spread(_containments(measured)),
+        semantic_distance=_spread(rewordings.semantic_distances),
+        token_overlap=_spread(rewordings.token_overlaps),
+        edit_distance=_spread(rewordings.edit_distances),
+        containment=_spread(rewordings.containments),
         items_left_out=left_out,
         items=listed,
         items_not_listed=len(items) - len(listed),
@@ -106,10 +134,6 @@ def _row(variant: Variant) -> ListedVariant:
         labels=variant.labels,
         question=excerpt(variant.question, max_characters=MAX_LISTED_TEXT_CHARACTERS),
     )
-
-
-def _containments(measured: Iterable[Measurements]) -> Iterable[float]:
-    return (m.containment for m in measured if m.containment is not None)
 
 
 def _spread(values: Iterable[float]) -> Spread | None:

@@ -1,28 +1,35 @@
-"""The scorer's task: completions in, one decision on record, a report, and the decision event out."""
+"""The scorer's tasks: grades as answers come in; then one decision on record, a report, and the decision event."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from importlib.metadata import version
+
+from pydantic import ValidationError
 
 from proctor import __version__
 from proctor.domain.decision import DecisionEvent
 from proctor.domain.errors import ProctorError
-from proctor.domain.manifest import AuditManifest, CompletionSet, ItemSet, RewriteSet, VariantSet
-from proctor.domain.messages import AuditScored, ScoreAudit
-from proctor.domain.trial import Arm, Shard
+from proctor.domain.manifest import AuditManifest
+from proctor.domain.messages import AuditScored, GradeShards, ScoreAudit, ShardsGraded
+from proctor.evidence.perturbation.clean_control import OnRecord
 from proctor.formats.router_table_writing import ROUTER_TABLE, router_table
-from proctor.runtime.artifacts import ArtifactStore, get_model
+from proctor.runtime.artifacts import get_model
+from proctor.runtime.chunks import StoredItems, StoredVariants
 from proctor.runtime.events import publish_decision
 from proctor.runtime.files import write_atomic
 from proctor.runtime.tasks import handles, send, worker_artifacts, worker_records, worker_settings
-from proctor.scorer.assembly import assemble
+from proctor.scorer.assembly import Asked, assemble, suspects
+from proctor.scorer.early import RecentGrades, grade_and_store
 from proctor.scorer.html import render
-from proctor.scorer.report import Report, RunFacts, report_digest, to_json
-from proctor.scorer.score import AskedTrial, clean_models, score
+from proctor.scorer.loading import load_messages, load_rows, load_shown
+from proctor.scorer.report import Report, RunFacts, to_json
+from proctor.scorer.score import score
+from proctor.scorer.targets import TargetsCache
 
 logger = logging.getLogger(__name__)
+_targets = TargetsCache()
+_recent = RecentGrades()
 
 
 @handles(ScoreAudit)
@@ -46,67 +53,64 @@ def score_audit(message: ScoreAudit) -> None:
         publish_decision(event)
 
 
+@handles(GradeShards)
+def grade_shards(message: GradeShards) -> None:
+    """Grade shards as they are answered, and say where the grades are.
+
+    A shard that cannot be graded is left out of the answer: it is tried again when the audit is scored, which then
+    fails with the reason. What is graded when changes no result.
+    """
+    store = worker_artifacts()
+    try:
+        targets = _targets.get(store, message.items, message.extractor)
+    except (ProctorError, ValidationError) as error:
+        logger.warning("audit %s: nothing is graded before its end: %s", message.audit_id, error)
+        return
+    graded = grade_and_store(store, message.shards, targets)
+    _recent.note(graded)
+    if graded:
+        send(ShardsGraded(audit_id=message.audit_id, graded=graded))
+
+
 def _decide(audit_id: str, manifest: AuditManifest) -> DecisionEvent:
     store, records = worker_artifacts(), worker_records()
     on_record = records.decision(audit_id)
     if on_record is not None:
         return DecisionEvent.model_validate(on_record)
-    items = get_model(store, manifest.items, ItemSet)
-    variants = get_model(store, manifest.variants, VariantSet)
-    result = score(
-        manifest.suite,
-        items.items,
-        list(_asked(manifest, store)),
-        clean_models(manifest, variants),
-        _messages(manifest, store),
-    )
+    suite = manifest.suite
+    manifest = manifest.model_copy(update={"answered": _recent.filled_in(manifest.answered)})
+    items, variants = StoredItems(store, manifest.items), StoredVariants(store, manifest.variants)
+    made = variants.summary()
+    targets = _targets.get(store, manifest.items, suite.metric.extractor)
+    rows = load_rows(store, manifest, targets)
+    clean_models = OnRecord(made.controls, manifest.model_digest, variants.index.rewordings_digest)
+    result = score(suite, items, rows, clean_models, load_messages(store, manifest))
+    wanted = {item.item_id for item in suspects(result.evidence)}
     report = assemble(
         manifest,
-        items,
-        variants,
-        result.answers,
+        Asked(items, made, variants),
+        rows,
+        load_shown(store, manifest, targets, rows, wanted),
         result.evidence,
         result.decision,
         versions={"proctor": __version__, "numpy": version("numpy"), "scipy": version("scipy")},
     )
     causes = tuple(sorted({f"A shard was given up: {dead.cause}" for dead in manifest.dead}))
     path = worker_settings().home / "reports" / audit_id / "report.html"
-    write_atomic(path.with_suffix(".json"), to_json(report))
-    write_atomic(path, render(report, run=RunFacts(audit_id=audit_id, notes=causes)).encode("utf-8"))
+    document = to_json(report)
+    digest = store.put(document)
+    write_atomic(path.with_suffix(".json"), document)
+    page = render(report, run=RunFacts(audit_id=audit_id, notes=causes), digest=digest)
+    write_atomic(path, page.encode("utf-8"))
     if (noise := result.evidence.noise) is not None and noise.settings:
         write_atomic(path.with_name(ROUTER_TABLE), router_table(noise.settings))
-    store.put(to_json(report))
-    event = _event(audit_id, report, str(path))
+    event = _event(audit_id, report, digest, str(path))
     if not records.decide(audit_id, event.plain()):
         return DecisionEvent.model_validate(records.decision(audit_id))
     return event
 
 
-def _messages(manifest: AuditManifest, store: ArtifactStore) -> dict[tuple[Arm, str, int], str]:
-    """What the routers wrote, by arm, item and router; a call that failed left no message."""
-    if manifest.transmitted is None:
-        return {}
-    return {
-        (trial.arm, trial.item_id, trial.router_index): completion.text
-        for trial, completion in _asked(get_model(store, manifest.transmitted, RewriteSet), store)
-        if completion is not None and completion.error is None
-    }
-
-
-def _asked(manifest: AuditManifest | RewriteSet, store: ArtifactStore) -> Iterator[AskedTrial]:
-    for answered in manifest.answered:
-        completions = {
-            completion.trial_id: completion
-            for completion in get_model(store, answered.completions, CompletionSet).completions
-        }
-        for trial in get_model(store, answered.shard, Shard).trials:
-            yield AskedTrial(trial, completions.get(trial.trial_id))
-    for dead in manifest.dead:
-        for trial in get_model(store, dead.shard, Shard).trials:
-            yield AskedTrial(trial, None)
-
-
-def _event(audit_id: str, report: Report, path: str) -> DecisionEvent:
+def _event(audit_id: str, report: Report, digest: str, path: str) -> DecisionEvent:
     return DecisionEvent.model_validate(
         {
             "auditId": audit_id,
@@ -117,7 +121,7 @@ def _event(audit_id: str, report: Report, path: str) -> DecisionEvent:
             "reasons": report.decision.reasons,
             "fingerprint": report.fingerprint,
             "protocolDigest": report.protocol_digest,
-            "reportDigest": report_digest(report),
+            "reportDigest": digest,
             "reportPath": path,
             "nItems": report.counts.items_audited,
         }

@@ -10,7 +10,7 @@ from proctor.domain.decision import DecisionEvent, DecisionOutcome
 from proctor.domain.errors import BadInputError, StoreError
 from proctor.domain.evidence import PerturbationEvidence, Verdict
 from proctor.domain.fidelity import MAX_GROUNDS_CHARACTERS, Fidelity
-from proctor.domain.manifest import VariantSet
+from proctor.domain.manifest import VariantIndex
 from proctor.evidence.answers import PairedAnswers
 from proctor.evidence.wording import counted, in_points, points
 from proctor.formats.faults import shown
@@ -128,7 +128,7 @@ def declare_clean(
         _answers(found),
         strategy=report.suite.perturbation.perturbation_strategy,
         benchmark=report.suite.dataset.benchmark_name,
-        variants=get_model(artifacts, audit.inputs.variants, VariantSet).rewordings_digest,
+        variants=get_model(artifacts, audit.inputs.variants, VariantIndex).rewordings_digest,
         model=CleanModel(report.subject.model_id, report.subject.digest, reason, report.subject.verified, outcome),
         level=report.suite.scoring.confidence_level,
     )

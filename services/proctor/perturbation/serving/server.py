@@ -4,69 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import logging
 import signal
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from proctor.domain.errors import BadInputError, EncoderError
+from proctor.domain.errors import EncoderError
 from proctor.perturbation.serving.limits import Limits
 from proctor.perturbation.serving.service import SERVICE, PerturbationService
 from proctor.perturbation.serving.stream_engine import StreamEngine
+from proctor.runtime.grpc_serving import Address, Tls, bind, server_options
 
 log = logging.getLogger(__name__)
 
 #: How soon a mended encoder shows in the health service; a stream tries it at once.
 _RETRY_ENCODER_S: Final = 30.0
-#: A caller that vanished without a word is noticed after these two together, and gives back its place.
-_KEEPALIVE_MS: Final = 60_000
-_KEEPALIVE_TIMEOUT_MS: Final = 20_000
-
-
-class Tls(NamedTuple):
-    """PEM files of the server's certificate and key, and of the authority whose clients alone are let in."""
-
-    certificate: Path
-    key: Path
-    client_authority: Path | None = None
-
-
-class Address(NamedTuple):
-    """Where the server listens; port 0 is any free one."""
-
-    host: str
-    port: int
-
-    @classmethod
-    def parse(cls, text: str) -> Address:
-        """Read `host:port`; an IPv6 host stands in brackets.
-
-        Raises:
-            BadInputError: when it is of another form.
-        """
-        host, colon, port = text.rpartition(":")
-        bare = host.startswith("[") == host.endswith("]") and (":" not in host or host.startswith("["))
-        if not (colon and host and bare and port.isascii() and port.isdigit() and int(port) <= 65_535):
-            raise BadInputError(f"--listen is {text[:80]!r}, but must be host:port, e.g. 127.0.0.1:50051")
-        return cls(host, int(port))
-
-    @property
-    def loopback(self) -> bool:
-        """Whether only this machine can reach it."""
-        try:
-            return ipaddress.ip_address(self.host.strip("[]")).is_loopback
-        except ValueError:
-            return self.host == "localhost"
-
-    def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
 
 
 async def serve(
@@ -113,17 +70,8 @@ async def running(
     Raises:
         BadInputError: as `serve`.
     """
-    server = grpc.aio.server(
-        options=[
-            ("grpc.max_receive_message_length", limits.max_message_bytes),
-            # Replies carry up to a hundred variants of an item.
-            ("grpc.max_send_message_length", -1),
-            ("grpc.keepalive_time_ms", _KEEPALIVE_MS),
-            ("grpc.keepalive_timeout_ms", _KEEPALIVE_TIMEOUT_MS),
-            # Two servers on one port would share its callers in silence.
-            ("grpc.so_reuseport", 0),
-        ]
-    )
+    # Replies carry up to a hundred variants of an item.
+    server = grpc.aio.server(options=server_options(limits.max_message_bytes))
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="perturbation-engine") as worker:
         service = PerturbationService(engine, worker, limits)
         states = health.aio.HealthServicer()
@@ -131,7 +79,7 @@ async def running(
         health_pb2_grpc.add_HealthServicer_to_server(states, server)
         reflection.enable_server_reflection((SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
         await states.set(SERVICE, health_pb2.HealthCheckResponse.NOT_SERVING)
-        bound = Address(address.host, _bind(server, address, tls))
+        bound = bind(server, address, tls)
         await server.start()
         encoder = asyncio.create_task(_announce_encoder(service, engine, states))
         try:
@@ -141,36 +89,6 @@ async def running(
             await states.enter_graceful_shutdown()
             await server.stop(grace_s)
             await asyncio.gather(encoder, return_exceptions=True)
-
-
-def _bind(server: Any, address: Address, tls: Tls | None) -> int:
-    credentials = None if tls is None else _credentials(tls)
-    try:
-        port: int = (
-            server.add_insecure_port(str(address))
-            if credentials is None
-            else server.add_secure_port(str(address), credentials)
-        )
-    except RuntimeError:
-        hint = "is the port taken, and the host this machine's?" if tls is None else "do certificate and key belong?"
-        raise BadInputError(f"the server cannot listen on {address}: {hint}") from None
-    return port
-
-
-def _credentials(tls: Tls) -> Any:
-    pem: dict[Path, bytes] = {}
-    for path in (tls.certificate, tls.key, tls.client_authority):
-        if path is not None:
-            try:
-                pem[path] = path.read_bytes()
-            except OSError as error:
-                raise BadInputError(f"the TLS file {path} cannot be read: {error.strerror}") from None
-    authority = None if tls.client_authority is None else pem[tls.client_authority]
-    return grpc.ssl_server_credentials(
-        [(pem[tls.key], pem[tls.certificate])],
-        root_certificates=authority,
-        require_client_auth=authority is not None,
-    )
 
 
 async def _announce_encoder(service: PerturbationService, engine: StreamEngine, states: Any) -> None:

@@ -1,0 +1,152 @@
+"""The graded trials of an audit as columns: a million of them take some tens of megabytes. Pure.
+
+Nothing that is read off the rows depends on their order, or on how the trials were cut into shards.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from proctor.domain.errors import StoreError
+from proctor.domain.manifest import GradeSet
+from proctor.domain.trial import Arm, Outcome, Shard
+from proctor.evidence.answers import Answer
+
+_ARMS: Final = tuple(Arm)
+_ARM_CODES: Final = {arm: code for code, arm in enumerate(_ARMS)}
+_DIRECT: Final = np.array([arm.is_direct for arm in _ARMS])
+#: What became of a trial, by code; the graded ones first.
+_OUTCOMES: Final = (*Outcome, None, None)
+_OUTCOME_CODES: Final = {outcome: code for code, outcome in enumerate(Outcome)}
+_FAILED: Final = len(Outcome)
+_GIVEN_UP: Final = _FAILED + 1
+#: Rows that are made into answers at a time.
+_BLOCK: Final = 65_536
+
+Bytes = npt.NDArray[np.int8]
+Places = npt.NDArray[np.int32]
+Booleans = npt.NDArray[np.bool_]
+
+
+class Tally(NamedTuple):
+    """How many trials became what."""
+
+    outcomes: dict[Outcome, int]
+    failed: int
+    """Asked, and no answer came."""
+    given_up: int
+    """In a shard that was given up."""
+    truncated: int
+
+
+class Rows(NamedTuple):
+    """Columns of equal length, a row a trial, each trial once."""
+
+    item_ids: Sequence[str]
+    """All items of the audit; a row's item is a place in it."""
+    arms: Bytes
+    items: Places
+    states: Bytes
+    truncated: Booleans
+    shards: Places
+    """The place of the row's shard among those that were added."""
+
+    def answers(self, *, direct: bool) -> Iterator[Answer]:
+        """The rows as the evidence takes them: the answers that the model was asked for directly, or the others."""
+        wanted = np.flatnonzero(_DIRECT[self.arms] == direct)
+        for start in range(0, wanted.size, _BLOCK):
+            block = wanted[start : start + _BLOCK]
+            columns = (self.arms[block], self.items[block], self.states[block], self.truncated[block])
+            for arm, item, state, truncated in zip(*(column.tolist() for column in columns), strict=True):
+                yield Answer(_ARMS[arm], self.item_ids[item], _OUTCOMES[state], truncated)
+
+    def tally(self) -> Tally:
+        """Count the rows of all arms."""
+        counts = np.bincount(self.states, minlength=_GIVEN_UP + 1).tolist()
+        return Tally(
+            outcomes={outcome: counts[code] for outcome, code in _OUTCOME_CODES.items()},
+            failed=counts[_FAILED],
+            given_up=counts[_GIVEN_UP],
+            truncated=int(self.truncated.sum()),
+        )
+
+    def graded_items(self, arm: Arm) -> frozenset[str]:
+        """The items of which an answer of this arm was graded."""
+        mask = (self.arms == _ARM_CODES[arm]) & (self.states < _FAILED)
+        return frozenset(self.item_ids[item] for item in np.unique(self.items[mask]).tolist())
+
+    def shards_that_ask(self, item_ids: Collection[str]) -> list[int]:
+        """The places of the shards in which the model is asked one of these items directly, in order."""
+        places = [place for place, item_id in enumerate(self.item_ids) if item_id in item_ids]
+        asking = self.shards[_DIRECT[self.arms] & np.isin(self.items, places)]
+        return [int(shard) for shard in np.unique(asking)]
+
+
+class RowsBuilder:
+    """Rows, put together shard by shard."""
+
+    def __init__(self, item_ids: Iterable[str]) -> None:
+        """Begin without a row, with all items of the audit."""
+        self._item_ids = tuple(item_ids)
+        self._places = {item_id: place for place, item_id in enumerate(self._item_ids)}
+        self._arms, self._states, self._truncated = array("b"), array("b"), array("b")
+        self._items, self._shards = array("i"), array("i")
+        self._trial_ids = bytearray()
+        self._n_shards = 0
+
+    def add(self, grades: GradeSet) -> None:
+        """The rows of an answered shard.
+
+        Raises:
+            StoreError: it asks an item that is none of the audit's.
+        """
+        codes = [_FAILED if outcome is None else _OUTCOME_CODES[outcome] for outcome in grades.outcomes]
+        self._add(grades.arm, grades.trial_ids, grades.item_ids, codes, grades.truncated)
+
+    def add_given_up(self, shard: Shard) -> None:
+        """The error rows of a shard that was given up. Raises as `add`."""
+        n = len(shard.trials)
+        trial_ids = [trial.trial_id for trial in shard.trials]
+        self._add(shard.arm, trial_ids, [trial.item_id for trial in shard.trials], [_GIVEN_UP] * n, [False] * n)
+
+    def _add(
+        self,
+        arm: Arm,
+        trial_ids: Sequence[str],
+        item_ids: Sequence[str],
+        states: Sequence[int],
+        truncated: Sequence[bool],
+    ) -> None:
+        n = len(trial_ids)
+        try:
+            self._items.extend([self._places[item_id] for item_id in item_ids])
+        except KeyError as error:
+            raise StoreError(f"an answer to item {error} was found, which is none of the audit's") from None
+        self._arms.extend([_ARM_CODES[arm]] * n)
+        self._states.extend(states)
+        self._truncated.extend(truncated)
+        self._shards.extend([self._n_shards] * n)
+        self._trial_ids += bytes.fromhex("".join(trial_ids))
+        self._n_shards += 1
+
+    def rows(self) -> Rows:
+        """What was added, each trial once: of one that came twice the better row, as a trial counts once."""
+        rows = Rows(
+            self._item_ids,
+            np.frombuffer(self._arms, np.int8),
+            np.frombuffer(self._items, np.int32),
+            np.frombuffer(self._states, np.int8),
+            np.frombuffer(self._truncated, np.int8).astype(np.bool_),
+            np.frombuffer(self._shards, np.int32),
+        )
+        trial_ids = np.frombuffer(self._trial_ids, np.uint64)
+        if np.unique(trial_ids).size == trial_ids.size:
+            return rows
+        order = np.lexsort((rows.shards, rows.truncated, rows.states, trial_ids))
+        kept = order[np.unique(trial_ids[order], return_index=True)[1]]
+        return rows._replace(**{name: getattr(rows, name)[kept] for name in Rows._fields[1:]})

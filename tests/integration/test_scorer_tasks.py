@@ -1,0 +1,166 @@
+"""The scorer's tasks: grades while answers come in, and one decision at the end, on stores as services have them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from proctor.domain.canonical import bytes_digest
+from proctor.domain.manifest import AnsweredShard, AuditManifest, GradeSet, ItemSet, VariantSet
+from proctor.domain.messages import AuditScored, GradeShards, Message, ScoreAudit, ShardsGraded
+from proctor.domain.trial import Outcome
+from proctor.runtime.artifacts import LocalArtifacts, get_model, put_model
+from proctor.runtime.chunks import put_items, put_variants
+from proctor.runtime.records import Records
+from proctor.runtime.settings import Settings
+from proctor.scorer import loading, tasks
+from proctor.scorer.early import RecentGrades
+from proctor.scorer.targets import TargetsCache
+from tests.report_samples import SampleAudit, blocked
+from tests.scored_audits import StoredAudit, cut_into_shards
+
+
+class Scorer:
+    """The scorer's tasks on stores of their own; what they send is kept."""
+
+    def __init__(self, folder: Path, sample: SampleAudit) -> None:
+        self.folder, self.sample = folder, sample
+        self.settings = Settings.for_home(folder)
+        self.records = Records(self.settings.records_url)
+        self.artifacts = LocalArtifacts(Path(self.settings.artifacts))
+        self.sent: list[Message] = []
+        stored = StoredAudit.of(sample.manifest, sample.items, cut_into_shards(sample.asked))
+        for data in stored.store.objects.values():
+            self.artifacts.put(data)
+        items = put_items(self.artifacts, ItemSet(items=tuple(sample.items)))
+        made = VariantSet(variants=tuple(sample.variants), rejections=tuple(sample.rejections), encoder="e")
+        variants = put_variants(self.artifacts, items, made)
+        self.manifest = stored.manifest.model_copy(update={"items": items, "variants": variants})
+
+    def audit(self) -> str:
+        """The id of another audit on record."""
+        return self.records.create_audit("subject", self.sample.suite.model_dump_json(by_alias=True), {}).audit_id
+
+    def grade(self, shards: tuple[AnsweredShard, ...], extractor: str = "auto") -> tuple[AnsweredShard, ...]:
+        """Have shards graded as they come in; what the scorer says of them, nothing where it says nothing."""
+        self.sent.clear()
+        tasks.grade_shards(GradeShards(audit_id="a", items=self.manifest.items, extractor=extractor, shards=shards))
+        return tuple(one for message in self.sent if isinstance(message, ShardsGraded) for one in message.graded)
+
+    def score(self, audit_id: str, manifest: AuditManifest) -> str | None:
+        """Have an audit scored; the error that the scorer answers with."""
+        self.sent.clear()
+        tasks.score_audit(ScoreAudit(audit_id=audit_id, manifest=put_model(self.artifacts, manifest)))
+        (answer,) = self.sent
+        assert isinstance(answer, AuditScored)
+        assert answer.audit_id == audit_id
+        return answer.error
+
+    def report(self, audit_id: str) -> bytes:
+        """The report of a decided audit."""
+        return (self.folder / "reports" / audit_id / "report.json").read_bytes()
+
+
+@pytest.fixture
+def scorer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scorer]:
+    made = Scorer(tmp_path, blocked(n_items=60, leaked=0.3, knows=0.5))
+    monkeypatch.setattr(tasks, "worker_artifacts", lambda: made.artifacts)
+    monkeypatch.setattr(tasks, "worker_records", lambda: made.records)
+    monkeypatch.setattr(tasks, "worker_settings", lambda: made.settings)
+    monkeypatch.setattr(tasks, "send", made.sent.append)
+    monkeypatch.setattr(tasks, "_targets", TargetsCache())
+    monkeypatch.setattr(tasks, "_recent", RecentGrades())
+    with closing(made.records):
+        yield made
+
+
+def test_shards_that_come_in_are_answered_with_where_their_grades_are(scorer: Scorer) -> None:
+    shards = scorer.manifest.answered
+    graded = scorer.grade(shards[:3])
+    assert [one.model_copy(update={"grades": None}) for one in graded] == list(shards[:3])
+    for one in graded:
+        assert one.grades is not None
+        grades = get_model(scorer.artifacts, one.grades, GradeSet)
+        assert (grades.shard, grades.completions, grades.extractor) == (one.shard, one.completions, "choice_letter")
+        assert set(grades.outcomes) <= set(Outcome)
+    assert scorer.grade(shards[:3]) == graded
+
+
+def test_a_shard_that_cannot_be_graded_is_left_out_of_the_answer(
+    scorer: Scorer, caplog: pytest.LogCaptureFixture
+) -> None:
+    good = scorer.manifest.answered[0]
+    broken = good.model_copy(update={"completions": "sha256:" + "0" * 64})
+    assert [one.shard for one in scorer.grade((broken, good))] == [good.shard]
+    assert scorer.grade((broken,)) == ()
+    assert scorer.sent == []
+    assert good.shard in caplog.text
+
+
+def test_shards_of_items_that_are_none_are_not_graded(scorer: Scorer, caplog: pytest.LogCaptureFixture) -> None:
+    scorer.manifest = scorer.manifest.model_copy(update={"items": scorer.artifacts.put(b'{"no": "index"}')})
+    assert scorer.grade(scorer.manifest.answered) == ()
+    assert "nothing is graded before its end" in caplog.text
+
+
+def test_items_that_the_extractor_cannot_read_are_not_graded_and_end_the_audit_with_the_reason(
+    scorer: Scorer, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert scorer.grade(scorer.manifest.answered, "numeric") == ()
+    assert "is not a number" in caplog.text
+    metric = scorer.sample.suite.metric.model_copy(update={"extractor": "numeric"})
+    suite = scorer.sample.suite.model_copy(update={"metric": metric})
+    error = scorer.score(scorer.audit(), scorer.manifest.model_copy(update={"suite": suite}))
+    assert error is not None
+    assert "is not a number" in error
+
+
+def test_the_report_is_the_same_whether_all_some_or_none_was_graded_before_the_end(
+    scorer: Scorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graded = scorer.grade(scorer.manifest.answered)
+    half = len(graded) // 2
+    ways = (graded, graded[:half] + scorer.manifest.answered[half:], scorer.manifest.answered)
+    reports = set()
+    for answered in ways:
+        monkeypatch.setattr(tasks, "_recent", RecentGrades())
+        audit_id = scorer.audit()
+        assert scorer.score(audit_id, scorer.manifest.model_copy(update={"answered": answered})) is None
+        reports.add(scorer.report(audit_id))
+    assert len(reports) == 1
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["the router knows", "the router has not heard yet"])
+def test_what_was_graded_before_the_end_is_not_graded_again(
+    scorer: Scorer, monkeypatch: pytest.MonkeyPatch, told: bool
+) -> None:
+    graded = scorer.grade(scorer.manifest.answered)
+    if told:
+        monkeypatch.setattr(tasks, "_recent", RecentGrades())
+    again: list[AnsweredShard] = []
+    monkeypatch.setattr(loading, "grade_answered", lambda store, answered, targets: again.append(answered))
+    manifest = scorer.manifest.model_copy(update={"answered": graded}) if told else scorer.manifest
+    assert scorer.score(scorer.audit(), manifest) is None
+    assert again == []
+
+
+def test_an_audit_that_is_scored_twice_has_one_decision(scorer: Scorer) -> None:
+    audit_id = scorer.audit()
+    assert scorer.score(audit_id, scorer.manifest) is None
+    first = scorer.records.decision(audit_id)
+    assert first is not None
+    assert first["reportDigest"] == bytes_digest(scorer.report(audit_id))
+    assert first["reportDigest"] in (scorer.folder / "reports" / audit_id / "report.html").read_text("utf-8")
+    assert scorer.score(audit_id, scorer.manifest.model_copy(update={"answered": ()})) is None
+    assert scorer.records.decision(audit_id) == first
+
+
+def test_a_shard_that_is_gone_ends_the_audit_with_its_name(scorer: Scorer) -> None:
+    gone = AnsweredShard(shard="sha256:" + "0" * 64, completions="sha256:" + "1" * 64)
+    manifest = scorer.manifest.model_copy(update={"answered": (*scorer.manifest.answered, gone)})
+    error = scorer.score(scorer.audit(), manifest)
+    assert error is not None
+    assert gone.shard in error
