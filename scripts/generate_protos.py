@@ -14,41 +14,46 @@ from grpc_tools import protoc
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PROTOS = REPOSITORY / "protos"
-STUBS = REPOSITORY / "services" / "proctor" / "perturbation" / "serving" / "rpc"
-SERVICES = ("perturbation",)
+#: The package that holds the stubs of each file in protos/proctor/v1.
+SERVICES = {"perturbation": "proctor.perturbation.serving.rpc", "audit": "proctor.gateway.rpc"}
 #: The compiler takes the file's folder for the Python package, which would lie beside the rooms of Proctor.
 _IMPORT = "from proctor.v1 import "
-_PLACED = "from proctor.perturbation.serving.rpc import "
 
 
-def generate(folder: Path) -> list[Path]:
-    """Write the stubs of every service into a folder, and return them.
+def stubs_of(service: str) -> Path:
+    """The folder in the repository that holds a service's stubs."""
+    return REPOSITORY / "services" / Path(*SERVICES[service].split("."))
+
+
+def generate(service: str, folder: Path) -> list[Path]:
+    """Write the stubs of a service into a folder, and return them.
 
     Raises:
         RuntimeError: when the compiler refuses a file; it has said why on standard error.
     """
+    source = PROTOS / "proctor" / "v1" / f"{service}.proto"
+    outputs = [f"--{kind}_out={folder}" for kind in ("python", "pyi", "grpc_python")]
+    common = files("grpc_tools") / "_proto"
+    if protoc.main(["protoc", f"--proto_path={PROTOS}", f"--proto_path={common}", *outputs, str(source)]) != 0:
+        raise RuntimeError(f"protoc refused {source}")
+    placed = f"from {SERVICES[service]} import "
+    made = folder / "proctor" / "v1"
     written: list[Path] = []
-    for name in SERVICES:
-        source = PROTOS / "proctor" / "v1" / f"{name}.proto"
-        outputs = [f"--{kind}_out={folder}" for kind in ("python", "pyi", "grpc_python")]
-        common = files("grpc_tools") / "_proto"
-        if protoc.main(["protoc", f"--proto_path={PROTOS}", f"--proto_path={common}", *outputs, str(source)]) != 0:
-            raise RuntimeError(f"protoc refused {source}")
-        made = folder / "proctor" / "v1"
-        for stub in sorted(made.glob(f"{name}_pb2*")):
-            target = folder / stub.name
-            target.write_text(stub.read_text(encoding="utf-8").replace(_IMPORT, _PLACED), encoding="utf-8")
-            stub.unlink()
-            written.append(target)
-        made.rmdir()
-        made.parent.rmdir()
+    for stub in sorted(made.glob(f"{service}_pb2*")):
+        target = folder / stub.name
+        target.write_text(stub.read_text(encoding="utf-8").replace(_IMPORT, placed), encoding="utf-8")
+        stub.unlink()
+        written.append(target)
+    made.rmdir()
+    made.parent.rmdir()
     return written
 
 
 def main() -> int:
     """Write the stubs into the package."""
-    for path in generate(STUBS):
-        print(path.relative_to(REPOSITORY))
+    for service in SERVICES:
+        for path in generate(service, stubs_of(service)):
+            print(path.relative_to(REPOSITORY))
     return 0
 
 

@@ -27,12 +27,13 @@ Plan = Callable[..., dict[str, Any]]
 
 KEYS = {
     "suite", "items", "items_available", "family", "family_title", "family_reason", "rows", "families",
-    "approval_chance", "items_for_90", "warning", "conclusion", "notes",
+    "approval_chance", "items_for_90", "budget", "warning", "conclusion", "notes",
 }  # fmt: skip
 ROW_KEYS = {
     "variants", "own", "trials", "prompt_tokens", "output_tokens_at_most", "cost", "detectable_share",
     "approval_chance",
 }  # fmt: skip
+WORDINGS = {"perturbation_strategy": "wordings"}
 
 
 @pytest.fixture
@@ -308,3 +309,46 @@ def test_help_names_every_family_and_loads_nothing_heavy(tmp_path: Path) -> None
     said = " ".join(done.stdout.split())
     assert f"The families: {', '.join(FAMILIES)}." in said
     assert done.stdout.rstrip().endswith("False")
+
+
+def test_a_plan_within_its_budget_shows_the_ceilings_and_warns_of_none(
+    suite_file: Write, planned: Plan, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite = suite_file(items=20, budget_config={"max_trials": 200}, perturbation_config=WORDINGS)
+    assert planned(suite)["budget"] == {"max_trials": 200, "max_tokens": None, "max_cost": None, "over": None}
+    assert main(["audit", "plan", str(suite)]) == 0
+    captured = capsys.readouterr()
+    assert "Budget: at most 200 trials; the audit comes to 80 trials of all models." in captured.out
+    assert "budget_config" not in captured.err
+
+
+@pytest.mark.parametrize(
+    ("budget", "over"),
+    [
+        ({"max_trials": 79}, "the audit comes to 80 trials, above max_trials 79"),
+        ({"max_tokens": 100}, "tokens, above max_tokens 100"),
+        ({"max_cost": 0.5}, "above max_cost 0.50"),
+    ],
+)
+def test_a_plan_that_passes_its_budget_says_which_ceiling_and_the_mend(
+    suite_file: Write, planned: Plan, budget: dict[str, Any], over: str
+) -> None:
+    prices = "--price-per-million-input", 100, "--price-per-million-output", 100
+    document = planned(suite_file(items=20, budget_config=budget, perturbation_config=WORDINGS), *prices)
+    assert over in document["budget"]["over"]
+    assert "raise budget_config, or ask fewer items" in document["budget"]["over"]
+
+
+def test_what_the_rewording_model_is_asked_counts_towards_the_budget(suite_file: Write, planned: Plan) -> None:
+    asks = {"perturbation_strategy": "paraphrase_llm", "paraphrase_model": "org/rewriter"}
+    document = planned(suite_file(items=20, budget_config={"max_trials": 80}, perturbation_config=asks))
+    assert "the audit comes to 140 trials" in document["budget"]["over"]
+
+
+def test_the_operator_s_prices_count_where_none_are_given(
+    suite_file: Write, planned: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = {"local-triton": {"url": "grpc://a", "input_price_per_million": 0, "output_price_per_million": 10}}
+    monkeypatch.setenv("PROCTOR_ENDPOINTS", json.dumps(listed))
+    (own,) = (row for row in planned(suite_file(items=20))["rows"] if row["own"])
+    assert own["cost"] == pytest.approx(own["output_tokens_at_most"] * 10 / 1e6)

@@ -7,18 +7,14 @@ import signal
 import socket
 import subprocess
 import sys
-from datetime import UTC, datetime, timedelta
 from itertools import chain
 from pathlib import Path
 
 import grpc
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from proctor.perturbation.serving.rpc import perturbation_pb2_grpc
 from proctor.runtime.packaged_encoder import packaged_folder
+from tests.certificates import self_signed
 from tests.perturbation_server import SHUFFLE, Gate, code_of, health, item, serving, settings
 from tests.support import missing, wait_until
 
@@ -86,33 +82,8 @@ def _command(home: Path, *options: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def _certificate(folder: Path) -> tuple[Path, Path]:
-    """A certificate for localhost that is its own authority, and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + timedelta(hours=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    paths = folder / "certificate.pem", folder / "key.pem"
-    paths[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    paths[1].write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    return paths
-
-
 def test_with_a_client_authority_only_its_clients_are_let_in(tmp_path: Path) -> None:
-    certificate, key = _certificate(tmp_path)
+    certificate, key = self_signed(tmp_path)
     files = ("--tls-cert", str(certificate), "--tls-key", str(key), "--tls-client-ca", str(certificate))
     pem, secret = certificate.read_bytes(), key.read_bytes()
     with serving(tmp_path / "home", *files, PROCTOR_ENCODER=str(tmp_path / "nowhere")) as running:

@@ -53,11 +53,12 @@ def _item(**changes: Any) -> pb.Item:
     return pb.Item(**{"item_id": "a", "question": "How many are 2 and 2?", "target": "4", **changes})
 
 
-def test_the_committed_stubs_are_what_the_script_makes_of_the_proto(tmp_path: Path) -> None:
+@pytest.mark.parametrize("service", ["perturbation", "audit"])
+def test_the_committed_stubs_are_what_the_script_makes_of_the_proto(service: str, tmp_path: Path) -> None:
     generator = _generator()
-    made = {path.name: path.read_bytes() for path in generator.generate(tmp_path)}
-    assert made.keys() == {"perturbation_pb2.py", "perturbation_pb2.pyi", "perturbation_pb2_grpc.py"}
-    assert {name: (generator.STUBS / name).read_bytes() for name in made} == made
+    made = {path.name: path.read_bytes() for path in generator.generate(service, tmp_path)}
+    assert made.keys() == {f"{service}_pb2.py", f"{service}_pb2.pyi", f"{service}_pb2_grpc.py"}
+    assert {name: (generator.stubs_of(service) / name).read_bytes() for name in made} == made
 
 
 def test_a_stream_has_every_setting_of_a_suite_but_files_and_models() -> None:

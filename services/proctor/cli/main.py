@@ -46,6 +46,7 @@ COMMANDS: dict[str, Entry] = {
     "compare": Entry("proctor.cli.logs.compare:compare", "Compare two logs item by item: what is a difference worth?"),
     "truncation": Entry("proctor.cli.logs.truncation:truncation", "Say whether answers were cut; sort the wrong ones."),
     "power": Entry("proctor.cli.logs.power:power", "Say what comparing two runs can find, or how many items it takes."),
+    "gateway": Entry("proctor.cli.gateway:gateway", "Serve audits over gRPC: submit, watch and steer them."),
     "perturbation": Entry("proctor.cli.perturbation:perturbation", "Serve rewordings over gRPC."),
     "worker": Entry("proctor.cli.worker:worker", "Run the worker of one service."),
 }

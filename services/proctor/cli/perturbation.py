@@ -99,7 +99,8 @@ def serve(
     import asyncio
 
     try:
-        from proctor.perturbation.serving.server import Address, Tls, serve
+        from proctor.perturbation.serving.server import serve
+        from proctor.runtime.grpc_serving import Address, Tls
     except ModuleNotFoundError as error:
         raise BadInputError(f"the gRPC service needs {error.name}: pip install 'proctor[grpc]'") from None
     from proctor.perturbation.encoder import ResolvedEncoder, resolve_encoder

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import click
 
+from proctor.cli.audits.options import priority_option
+from proctor.cli.audits.showing import list_audits, show, watch
+from proctor.cli.audits.steering import cancel, pause, resume, submit
 from proctor.cli.options import format_option, home_option
 from proctor.domain.errors import ExitCode
 
@@ -19,11 +22,16 @@ def audit() -> None:
     """Audit a model version for benchmark contamination."""
 
 
+for command in (submit, show, watch, list_audits, pause, resume, cancel):
+    audit.add_command(command)
+
+
 @audit.command()
 @click.argument("suite_file", metavar="SUITE", type=click.Path(path_type=Path, dir_okay=False))
+@priority_option
 @home_option
 @format_option
-def run(suite_file: Path, home: Path, output: str) -> ExitCode:
+def run(suite_file: Path, priority: str, home: Path, output: str) -> ExitCode:
     """Audit the model version that SUITE pins, and write the decision to the registry.
 
     Where the suite's strategy asks a model to reword (paraphrase_llm and others), that model is asked first: the one
@@ -32,28 +40,40 @@ def run(suite_file: Path, home: Path, output: str) -> ExitCode:
 
     Uses the stack that `proctor up` started in the same home, or starts one for the time it takes. An audit that was
     interrupted goes on where it stopped when the same command is given again. The registry is the local MLflow, or
-    the one that PROCTOR_REGISTRY_URI names.
+    the one that PROCTOR_REGISTRY_URI names. An endpoint of the suite is one that PROCTOR_ENDPOINTS names or covers,
+    or one on this machine; PROCTOR_OTHER_ENDPOINTS=public or =any opens others. A ceiling of budget_config stops the
+    audit, and it goes on when it is started with a higher one. `proctor audit submit` does not wait for the decision.
+
+    \b
+    Example:
+      proctor audit run suite.json --priority high
 
     Exit codes: 0 approved, 1 failure, 2 bad input, 3 review, 4 blocked.
     """
     from proctor.cli.audits.auditing import EXIT_CODES, run_audits
     from proctor.cli.audits.results import print_results
-    from proctor.cli.local import stack_for
+    from proctor.cli.local import settings_to_come, stack_for
     from proctor.cli.terminal import print_json
+    from proctor.domain.messages import Priority
     from proctor.formats.suites import load_suite
     from proctor.router.audit import gather
-    from proctor.router.endpoints import named_endpoints, paraphraser_notes
+    from proctor.router.budget import terms_of
+    from proctor.router.endpoints import named_endpoints
     from proctor.runtime.settings import LOCAL_TRITON, Settings
     from proctor.runtime.stack import StackSpec
+    from proctor.runtime.stack_state import live_state
 
     suite, settings = load_suite(suite_file), Settings.from_environment()
-    # Before anything is started: a file that cannot be read, or a model that is not named, should cost no start of a
-    # stack.
+    # Before anything is started: a file that cannot be read, a model that is not named, or an endpoint that may not be
+    # asked should cost no start of a stack.
     data = gather(suite, suite_file.parent, settings.bundle, settings.benchmarks)
-    data = data._replace(notes=(*data.notes, *paraphraser_notes(suite, settings)))
+    terms_of(suite, settings_to_come(home))
     spec = StackSpec(mlflow=settings.registry_uri is None, triton=LOCAL_TRITON in named_endpoints(suite))
+    stays = live_state(home) is not None
     with stack_for(home, spec=spec) as stack:
-        (result,) = run_audits([data], stack.settings, check_health=stack.check)
+        (result,) = run_audits(
+            [data], stack.settings, check_health=stack.check, priority=Priority(priority), stays=stays
+        )
     if output == "json":
         print_json(result.summary())
     else:
@@ -80,7 +100,9 @@ def plan(
 
     For 2, 3, 4 and 9 variants an item, and the suite's own number: trials, tokens, cost in the currency of the
     prices, the smallest share of leaked items that is found with 80 % power, and the chance that a clean model is
-    approved. Below 80 % it warns, and names the items that would give 90 %.
+    approved. Below 80 % it warns, and names the items that would give 90 %. It warns too where the audit would pass a
+    ceiling of the suite's budget_config (max_trials, max_tokens, max_cost). Without prices here, those that
+    PROCTOR_ENDPOINTS gives the endpoint count.
 
     Chances depend on how a model's answers vary from wording to wording, so they are simulated for a family of
     models, which is named: guessers where every item has options, otherwise beta_1_1. The families: consistent,
@@ -94,10 +116,12 @@ def plan(
 
     JSON keys, shares as fractions: suite, items, items_available, family, family_title, family_reason, rows[]
     (variants, own, trials, prompt_tokens, output_tokens_at_most, cost, detectable_share, approval_chance), families[]
-    (name, title, approval_chance), approval_chance, items_for_90, warning, conclusion, notes[].
+    (name, title, approval_chance), approval_chance, items_for_90, budget (max_trials, max_tokens, max_cost, over),
+    warning, conclusion, notes[].
     """
-    from proctor.cli.audits.plan_results import document, print_plan, warning
-    from proctor.cli.audits.planning import plan_audit, prices_of
+    from proctor.cli.audits.plan_results import document, over_budget, print_plan, warning
+    from proctor.cli.audits.planning import plan_audit
+    from proctor.cli.audits.prices import listed_prices, prices_of
     from proctor.cli.terminal import print_json, say
     from proctor.formats.suites import load_suite
     from proctor.runtime.settings import Settings
@@ -108,14 +132,14 @@ def plan(
         if time.monotonic() - started > _QUIET_S:
             say(f"{text} …", err=True)
 
-    prices = prices_of(input_price, output_price)
     suite = load_suite(suite_file)
     settings = Settings.from_environment()
+    prices = prices_of(input_price, output_price) or listed_prices(suite, settings)
     where = suite_file.parent, settings.bundle, settings.benchmarks
     planned = plan_audit(suite, *where, family=family, prices=prices, progress=progress)
     if output == "json":
         print_json(document(planned))
     else:
         print_plan(planned)
-    if caution := warning(planned):
+    for caution in filter(None, (warning(planned), over_budget(planned))):
         say(f"warning: {caution}", err=True)

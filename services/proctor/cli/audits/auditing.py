@@ -5,51 +5,30 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
-
+from proctor.cli.audits.following import follow
 from proctor.cli.audits.report_files import report_page
+from proctor.cli.audits.showing import left_alone
+from proctor.cli.audits.words import EXIT_CODES as EXIT_CODES
+from proctor.cli.audits.words import STEPS
 from proctor.cli.terminal import say
-from proctor.domain.decision import DecisionEvent, DecisionOutcome
-from proctor.domain.errors import ExitCode, ProctorError
-from proctor.domain.messages import StartAudit
-from proctor.domain.suite import Suite
+from proctor.domain.decision import DecisionEvent
+from proctor.domain.errors import ProctorError
+from proctor.domain.messages import Priority
 from proctor.domain.trial import ANSWER_STAGE, TRANSMIT_STAGE
 from proctor.formats.router_table_writing import ROUTER_TABLE
-from proctor.router.audit import AuditData, AuditInputs, submit
-from proctor.router.ledger import Ledger
+from proctor.gateway.audits import LocalDesk, local_desk
+from proctor.gateway.status import AuditStatus
+from proctor.gateway.watching import watch
+from proctor.router.audit import AuditData
 from proctor.router.ledger import Progress as LedgerProgress
-from proctor.runtime.artifacts import ArtifactStore, open_artifacts
-from proctor.runtime.records import AuditRecord, AuditState, Records
+from proctor.runtime.audit_state import AuditState
 from proctor.runtime.settings import Settings
-from proctor.runtime.tasks import configure, send
 
-_POLL_INTERVAL_S = 0.1
 #: How often a watched stack is asked whether its processes are alive.
 _HEALTH_INTERVAL_S = 2.0
-
-EXIT_CODES = {
-    DecisionOutcome.APPROVE: ExitCode.APPROVED_OR_DONE,
-    DecisionOutcome.REVIEW: ExitCode.REVIEW,
-    DecisionOutcome.BLOCK: ExitCode.BLOCKED,
-}
-
-_STEPS = {
-    AuditState.CREATED: "waiting for the router",
-    AuditState.PROBING: "asking the endpoint",
-    AuditState.REWORDING: "rewording items",
-    AuditState.PARAPHRASING: "rewording items: asking the rewording model",
-    AuditState.TRANSMITTING: "asking the routers",
-    AuditState.ANSWERING: "answering",
-    AuditState.SCORING: "weighing the evidence",
-    AuditState.REGISTERING: "writing to the registry",
-    AuditState.DECIDED: "decided",
-    AuditState.FAILED: "failed",
-}
 
 
 class AuditResult(NamedTuple):
@@ -106,7 +85,12 @@ class AuditResult(NamedTuple):
 
 
 def run_audits(
-    audited: Sequence[AuditData], settings: Settings, *, check_health: Callable[[], None]
+    audited: Sequence[AuditData],
+    settings: Settings,
+    *,
+    check_health: Callable[[], None],
+    priority: Priority = Priority.NORMAL,
+    stays: bool = False,
 ) -> list[AuditResult]:
     """Audit suites side by side and wait for their decisions.
 
@@ -116,102 +100,84 @@ def run_audits(
         audited: the suites with their data.
         settings: where the services are.
         check_health: raises when a service of the stack has died.
+        priority: whose prompts go first where audits share an endpoint.
+        stays: whether the services outlive the command, so that an audit goes on when nobody waits for it any more.
 
     Raises:
         BadInputError: a suite names an endpoint that is not known here.
-        ProctorError: an audit failed; the message says which and why.
+        ProctorError: an audit failed or was cancelled; the message says which and why.
     """
-    configure(settings)
-    artifacts = open_artifacts(settings)
-    with closing(Records(settings.records_url)) as records, closing(Ledger(settings.ledger_url)) as ledger:
-        audits = []
-        for data in audited:
-            record, resumed = submit(data, settings, records, artifacts)
-            audits.append(record)
-            for note in data.notes:
-                say(f"note: {note}", err=True)
-            if resumed:
-                stopped = f"Going on with audit {record.audit_id}, which stopped at: {_STEPS[record.state]}."
-                say(f"{stopped} {_what_is_there(record, ledger)}", err=True)
-            send(StartAudit(audit_id=record.audit_id))
-        ended = _watch(audits, [data.suite for data in audited], records, ledger, check_health)
-        failures = [record for record in ended if record.state is AuditState.FAILED]
-        if failures:
-            undecided = all(records.decision(record.audit_id) is None for record in failures)
-            raise ProctorError(
-                "; ".join(f"audit {record.audit_id} failed: {record.detail.rstrip('.')}" for record in failures)
-                + (". Nothing was written to the registry" if undecided else "")
-                + ". Once that is mended, the same command goes on from here."
-            )
-        return [_result(record, records, ledger, settings.home, artifacts) for record in ended]
+    with local_desk(settings) as desk:
+        audit_ids = [_begin(desk, data, priority) for data in audited]
+        seen = watch(lambda: [desk.look(audit_id) for audit_id in audit_ids], check=_now_and_then(check_health))
+        try:
+            ended = follow(seen)
+        except KeyboardInterrupt:
+            for audit_id in audit_ids:
+                stopped = f"Audit {audit_id} stops with its stack; the same command goes on from here."
+                say(left_alone(audit_id) if stays else stopped, err=True)
+            raise
+        if undecided := [status for status in ended if status.state is not AuditState.DECIDED]:
+            raise ProctorError(_why_undecided(undecided, desk))
+        return [_result(audit_id, desk) for audit_id in audit_ids]
 
 
-def _what_is_there(record: AuditRecord, ledger: Ledger) -> str:
-    stage = AuditInputs.model_validate(record.inputs).ledger_stage or ANSWER_STAGE
-    done = ledger.progress(record.audit_id, stage)
+def _begin(desk: LocalDesk, data: AuditData, priority: Priority) -> str:
+    submitted = desk.begin(data, priority)
+    for note in submitted.notes:
+        say(f"note: {note}", err=True)
+    audit = submitted.audit
+    if submitted.stopped_at is not None:
+        stopped = f"Going on with audit {audit.audit_id}, which stopped at: {STEPS[submitted.stopped_at]}."
+        say(f"{stopped} {_what_is_there(audit)}", err=True)
+    return audit.audit_id
+
+
+def _what_is_there(audit: AuditStatus) -> str:
+    stage, trials = audit.stage or ANSWER_STAGE, audit.trials
+    done, planned = (trials.done, trials.planned) if trials else (0, 0)
     asked_for = {ANSWER_STAGE: "answers", TRANSMIT_STAGE: "messages of routers"}
     what = asked_for.get(stage.partition("-")[0], "rewordings")
-    return f"{done.done} of {done.planned} {what} are there."
+    return f"{done} of {planned} {what} are there."
 
 
-def _watch(
-    audits: Sequence[AuditRecord],
-    suites: Sequence[Suite],
-    records: Records,
-    ledger: Ledger,
-    check_health: Callable[[], None],
-) -> list[AuditRecord]:
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[step]}", markup=False),
-        TimeElapsedColumn(),
+def _now_and_then(check: Callable[[], None]) -> Callable[[], None]:
+    """The same check, made every few seconds at most."""
+    next_at_s = 0.0
+
+    def checked() -> None:
+        nonlocal next_at_s
+        if time.monotonic() >= next_at_s:
+            check()
+            next_at_s = time.monotonic() + _HEALTH_INTERVAL_S
+
+    return checked
+
+
+def _why_undecided(ended: Sequence[AuditStatus], desk: LocalDesk) -> str:
+    told = [
+        f"audit {status.audit_id} was cancelled"
+        if status.state is AuditState.CANCELLED
+        else f"audit {status.audit_id} failed: {status.detail.rstrip('.')}"
+        for status in ended
+    ]
+    nothing_written = all(desk.records.decision(status.audit_id) is None for status in ended)
+    failed = any(status.state is AuditState.FAILED for status in ended)
+    return (
+        "; ".join(told)
+        + (". Nothing was written to the registry" if nothing_written else "")
+        + (". Once that is mended, the same command goes on from here." if failed else ".")
     )
-    console = Console(stderr=True)
-    seen: dict[str, AuditState] = {}
-    next_health_check = time.monotonic()
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        bars: dict[str, TaskID] = {
-            record.audit_id: progress.add_task(suite.model.model_id, total=None, step="waiting")
-            for record, suite in zip(audits, suites, strict=True)
-        }
-        while True:
-            current = [records.audit(record.audit_id) for record in audits]
-            for record, suite in zip(current, suites, strict=True):
-                counts = _under_way(record, ledger)
-                progress.update(
-                    bars[record.audit_id],
-                    total=counts.planned or None,
-                    completed=counts.done + counts.dead,
-                    step=_STEPS[record.state],
-                )
-                if not console.is_terminal and seen.get(record.audit_id) is not record.state:
-                    seen[record.audit_id] = record.state
-                    say(f"{suite.model.model_id}: {_STEPS[record.state]}", err=True)
-            if all(record.state.ended for record in current):
-                return current
-            if time.monotonic() >= next_health_check:
-                check_health()
-                next_health_check = time.monotonic() + _HEALTH_INTERVAL_S
-            time.sleep(_POLL_INTERVAL_S)
 
 
-def _under_way(record: AuditRecord, ledger: Ledger) -> LedgerProgress:
-    """Progress of the stage that an audit is in; nothing planned while it is in none."""
-    stage = AuditInputs.model_validate(record.inputs).ledger_stage
-    return LedgerProgress(0, 0, 0, 0) if stage is None else ledger.progress(record.audit_id, stage)
-
-
-def _result(record: AuditRecord, records: Records, ledger: Ledger, home: Path, artifacts: ArtifactStore) -> AuditResult:
-    event = DecisionEvent.model_validate(records.decision(record.audit_id))
-    html_path = report_page(event, home, artifacts)
+def _result(audit_id: str, desk: LocalDesk) -> AuditResult:
+    event = DecisionEvent.model_validate(desk.records.decision(audit_id))
+    html_path = report_page(event, desk.settings.home, desk.artifacts())
     return AuditResult(
-        audit_id=record.audit_id,
+        audit_id=audit_id,
         event=event,
         report=json.loads(html_path.with_suffix(".json").read_bytes()),
         html_path=html_path,
-        trials=ledger.progress(record.audit_id, ANSWER_STAGE),
-        registry_version=records.registration(record.audit_id),
+        trials=desk.ledger.progress(audit_id, ANSWER_STAGE),
+        registry_version=desk.records.registration(audit_id),
     )

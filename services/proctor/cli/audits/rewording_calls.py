@@ -13,7 +13,7 @@ _MOST_TRIES: Final = 3
 
 
 def rewording_calls(suite: Suite, items: int) -> int:
-    """Calls of the first candidates: one candidate for every variant of every item."""
+    """Calls of the first candidates: one candidate for every variant of every item; 0 where no model is asked."""
     strategies = suite.perturbation.perturbation_strategy.split("+")
     calls = sum(_CALLS.get(name, 1) for name in strategies if name in MODEL_STRATEGIES)
     return items * suite.perturbation.num_variants_per_item * calls

@@ -1,0 +1,149 @@
+"""`proctor audit show`, `list` and `watch`: what audits are doing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from proctor.cli.audits.reaching import audit_argument, desk, server_option
+from proctor.cli.options import format_option, home_option
+from proctor.cli.terminal import print_json, say, table
+from proctor.domain.errors import ExitCode
+
+if TYPE_CHECKING:
+    from proctor.gateway.status import AuditStatus
+
+
+@click.command()
+@audit_argument
+@server_option
+@home_option
+@format_option
+def show(audit_id: str, server: str | None, home: Path, output: str) -> None:
+    """Say where AUDIT is: its stage, what was asked and spent, what was given up and why, and its decision.
+
+    AUDIT is an id as `proctor audit submit` gives it, or a beginning of it that no other audit shares.
+
+    \b
+    Examples:
+      proctor audit show 3f2a
+      proctor audit show 3f2a --server grpc://audits.example:50061 --format json
+
+    JSON keys: audit_id, suite, model_id, state, paused, priority, detail, created_at, stage, trials (planned, done,
+    under_way, dead), failures[] (cause, shards), spent (trials, input_tokens, output_tokens), rate, eta_s, decision
+    (outcome, reasons[], report_path, report_digest, registry_version).
+    """
+    with desk(home, server) as audits:
+        status = audits.status(audit_id)
+    if output == "json":
+        print_json(status.plain())
+    else:
+        print_status(status)
+
+
+@click.command(name="list")
+@click.option("--limit", type=click.IntRange(1, 1_000), default=50, show_default=True, help="At most so many.")
+@server_option
+@home_option
+@format_option
+def list_audits(limit: int, server: str | None, home: Path, output: str) -> None:
+    """List audits, the newest first.
+
+    \b
+    Examples:
+      proctor audit list
+      proctor audit list --limit 5 --format json
+
+    JSON: an array of what `proctor audit show --format json` prints.
+    """
+    from proctor.cli.audits.words import progress, step
+
+    with desk(home, server) as audits:
+        found = audits.audits(limit)
+    if output == "json":
+        print_json([status.plain() for status in found])
+        return
+    if not found:
+        say("No audit is on record: `proctor audit submit SUITE` begins one.")
+        return
+    rows = [
+        (
+            status.audit_id,
+            status.model_id,
+            status.suite,
+            step(status) if status.decision is None else status.decision.outcome.value,
+            "" if status.ended else progress(status),
+            status.created_at,
+        )
+        for status in found
+    ]
+    say(table(("audit", "model", "suite", "state", "progress", "submitted"), rows))
+    under_way = sum(not status.ended for status in found)
+    audits_listed = f"{len(found)} audit{'s' if len(found) > 1 else ''}"
+    say(f"\nOf {audits_listed}, {under_way or 'none'} {'is' if under_way <= 1 else 'are'} under way.")
+
+
+@click.command()
+@audit_argument
+@server_option
+@home_option
+@format_option
+def watch(audit_id: str, server: str | None, home: Path, output: str) -> ExitCode:
+    """Watch AUDIT until it ends: stages, trials a second, the time that is left, and what was given up.
+
+    Leaving (Ctrl-C) does not stop it. With --format json, a JSON object a line whenever something has changed, with
+    the keys of `proctor audit show`.
+
+    \b
+    Examples:
+      proctor audit watch 3f2a
+      proctor audit watch 3f2a --format json | jq .rate
+
+    Exit codes: 0 approved, 1 failed or cancelled, 2 bad input, 3 review, 4 blocked.
+    """
+    from proctor.cli.audits.following import follow
+    from proctor.cli.audits.words import exit_code
+
+    with desk(home, server) as audits:
+        # In full, so that what is said on leaving stays true when other audits begin.
+        whole_id = audits.status(audit_id).audit_id
+        try:
+            (ended,) = follow(((status,) for status in audits.watch(whole_id)), output=output)
+        except KeyboardInterrupt:
+            say(left_alone(whole_id, server), err=True)
+            raise
+    if output != "json":
+        print_status(ended)
+    return exit_code(ended)
+
+
+def left_alone(audit_id: str, server: str | None = None) -> str:
+    """What a person should know who stops watching an audit that goes on."""
+    where = f" --server {server}" if server else ""
+    return (
+        f"Audit {audit_id} goes on. Watch it again: proctor audit watch {audit_id}{where}; "
+        f"end it: proctor audit cancel {audit_id}{where}"
+    )
+
+
+def print_status(status: AuditStatus) -> None:
+    """Print an audit's status: one sentence, and what there is to say beside it."""
+    from proctor.cli.audits.words import conclusion, failure_lines
+
+    say(conclusion(status))
+    say(f"  suite: {status.suite}; priority: {status.priority}; submitted: {status.created_at or '–'}")
+    if status.spent.trials:
+        spent = status.spent
+        tokens = f"{spent.input_tokens:,} prompt tokens and {spent.output_tokens:,} answer tokens"
+        say(f"  asked so far: {spent.trials:,} trials, {tokens}")
+    for line in failure_lines(status):
+        say(f"  - {line}")
+    if status.decision is not None:
+        # The first one stands in the conclusion.
+        for reason in status.decision.reasons[1:]:
+            say(f"  - {reason.text}")
+        if status.decision.registry_version is not None:
+            say(f"  registry version: {status.decision.registry_version}")
+        say(f"  report: {status.decision.report_path}")

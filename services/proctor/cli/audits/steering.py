@@ -1,0 +1,113 @@
+"""`proctor audit submit`, `pause`, `resume` and `cancel`: audits that run without the command that began them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from proctor.cli.audits.options import priority_option
+from proctor.cli.audits.reaching import audit_argument, desk, server_option
+from proctor.cli.options import format_option, home_option
+from proctor.cli.terminal import print_json, say
+
+
+@click.command()
+@click.argument("suite_file", metavar="SUITE", type=click.Path(path_type=Path, dir_okay=False))
+@priority_option
+@server_option
+@home_option
+@format_option
+def submit(suite_file: Path, priority: str, server: str | None, home: Path, output: str) -> None:
+    """Begin an audit by SUITE and return at once, with its id.
+
+    Needs a stack that runs: the one that `proctor up` started in the same home, the one of PROCTOR_BROKER_URL and its
+    like, or the one behind --server, to which the files that SUITE names are sent along. The same suite with the same
+    files goes on with the audit that did not end.
+
+    \b
+    Examples:
+      proctor audit submit suite.json
+      proctor audit submit suite.json --priority high --server grpc://audits.example:50061
+      proctor audit watch "$(proctor audit submit suite.json --format json | jq -r .audit.audit_id)"
+
+    JSON keys: audit (as `proctor audit show` prints it), stopped_at (the state of the audit with which it goes on, or
+    null), notes[].
+    """
+    from proctor.cli.audits.words import STEPS
+    from proctor.domain.messages import Priority
+
+    with desk(home, server) as audits:
+        submitted = audits.submit(suite_file, Priority(priority))
+    if output == "json":
+        print_json(submitted._asdict() | {"audit": submitted.audit.plain()})
+        return
+    for note in submitted.notes:
+        say(f"note: {note}", err=True)
+    audit = submitted.audit
+    stopped_at = submitted.stopped_at
+    begun = "has begun" if stopped_at is None else f"goes on from where it stopped, at: {STEPS[stopped_at]}"
+    say(f"Audit {audit.audit_id} of {audit.model_id} {begun}.")
+    say(f"  watch it: proctor audit watch {audit.audit_id}{f' --server {server}' if server else ''}")
+
+
+@click.command()
+@audit_argument
+@server_option
+@home_option
+@format_option
+def pause(audit_id: str, server: str | None, home: Path, output: str) -> None:
+    """Hand out nothing more of AUDIT, until it is resumed; what is under way is still recorded.
+
+    \b
+    Example:
+      proctor audit pause 3f2a
+
+    JSON: as `proctor audit show --format json`.
+    """
+    _steer("pause", audit_id, server, home, output)
+
+
+@click.command()
+@audit_argument
+@server_option
+@home_option
+@format_option
+def resume(audit_id: str, server: str | None, home: Path, output: str) -> None:
+    """Go on with AUDIT, which was paused.
+
+    \b
+    Example:
+      proctor audit resume 3f2a
+
+    JSON: as `proctor audit show --format json`.
+    """
+    _steer("resume", audit_id, server, home, output)
+
+
+@click.command()
+@audit_argument
+@server_option
+@home_option
+@format_option
+def cancel(audit_id: str, server: str | None, home: Path, output: str) -> None:
+    """End AUDIT for good. What was answered stays on record; the same suite begins a new audit.
+
+    \b
+    Example:
+      proctor audit cancel 3f2a
+
+    JSON: as `proctor audit show --format json`.
+    """
+    _steer("cancel", audit_id, server, home, output)
+
+
+def _steer(step: str, audit_id: str, server: str | None, home: Path, output: str) -> None:
+    from proctor.cli.audits.showing import print_status
+
+    with desk(home, server) as audits:
+        status = {"pause": audits.pause, "resume": audits.resume, "cancel": audits.cancel}[step](audit_id)
+    if output == "json":
+        print_json(status.plain())
+    else:
+        print_status(status)

@@ -1,0 +1,103 @@
+"""An audit's status in plain words."""
+
+from __future__ import annotations
+
+from proctor.domain.decision import DecisionOutcome
+from proctor.domain.errors import ExitCode
+from proctor.domain.trial import TRANSMIT_STAGE
+from proctor.gateway.status import AuditStatus
+from proctor.runtime.audit_state import AuditState
+
+EXIT_CODES = {
+    DecisionOutcome.APPROVE: ExitCode.APPROVED_OR_DONE,
+    DecisionOutcome.REVIEW: ExitCode.REVIEW,
+    DecisionOutcome.BLOCK: ExitCode.BLOCKED,
+}
+
+STEPS = {
+    AuditState.CREATED: "waiting for the router",
+    AuditState.PROBING: "asking the endpoint",
+    AuditState.REWORDING: "rewording items",
+    AuditState.PARAPHRASING: "rewording items: asking the rewording model",
+    AuditState.TRANSMITTING: "asking the routers",
+    AuditState.ANSWERING: "answering",
+    AuditState.SCORING: "weighing the evidence",
+    AuditState.REGISTERING: "writing to the registry",
+    AuditState.DECIDED: "decided",
+    AuditState.FAILED: "failed",
+    AuditState.CANCELLED: "cancelled",
+}
+_HOUR_S = 3600
+_MINUTE_S = 60
+
+
+def exit_code(status: AuditStatus) -> ExitCode:
+    """What a command leaves with that waited for an audit: the decision's code, or failure without one."""
+    if status.state is not AuditState.DECIDED or status.decision is None:
+        return ExitCode.FAILURE
+    return EXIT_CODES[status.decision.outcome]
+
+
+def step(status: AuditStatus) -> str:
+    """What an audit is doing, in a few words."""
+    return f"{STEPS[status.state]} (paused)" if status.paused else STEPS[status.state]
+
+
+def progress(status: AuditStatus) -> str:
+    """How far the stage is, how quickly it goes on, and what was given up; empty outside of a stage."""
+    trials = status.trials
+    if trials is None or not trials.planned:
+        return ""
+    asked = "messages" if (status.stage or "").startswith(TRANSMIT_STAGE) else "trials"
+    parts = [f"{trials.done:,} of {trials.planned:,} {asked}"]
+    if trials.dead:
+        parts.append(f"{trials.dead:,} given up")
+    if status.rate is not None:
+        parts.append(f"{_rate(status.rate)}/s")
+    if status.eta_s:
+        parts.append(f"about {duration(status.eta_s)} left")
+    return ", ".join(parts)
+
+
+def failure_lines(status: AuditStatus) -> list[str]:
+    """Why shards were given up, one line a cause."""
+    return [
+        f"{failure.shards:,} shard{'s' if failure.shards > 1 else ''} given up: {failure.cause}"
+        for failure in status.failures
+    ]
+
+
+def conclusion(status: AuditStatus) -> str:
+    """Where an audit is, in one sentence, and what to do about it where there is something to do."""
+    audit = f"Audit {status.audit_id} of {status.model_id}"
+    if status.state is AuditState.FAILED:
+        return (
+            f"{audit} failed: {status.detail.rstrip('.')}. Once that is mended, `proctor audit submit` with its suite "
+            "goes on from here."
+        )
+    if status.state is AuditState.CANCELLED:
+        return f"{audit} was cancelled; `proctor audit submit` with its suite begins a new one."
+    if status.state is AuditState.DECIDED and status.decision is not None:
+        reasons = status.decision.reasons
+        return f"{audit} was decided: {status.decision.outcome}" + (f" ({reasons[0].text})." if reasons else ".")
+    how_far = progress(status)
+    if status.paused:
+        return (
+            f"{audit} is paused, at: {STEPS[status.state]}{f' ({how_far})' if how_far else ''}. "
+            f"`proctor audit resume {status.audit_id}` goes on."
+        )
+    return f"{audit} is under way: {STEPS[status.state]}{f', {how_far}' if how_far else ''}."
+
+
+def duration(seconds: float) -> str:
+    """Seconds in the two units that a person would say."""
+    whole = max(1, round(seconds))
+    if whole < _MINUTE_S:
+        return f"{whole} s"
+    if whole < _HOUR_S:
+        return f"{whole // _MINUTE_S} min {whole % _MINUTE_S} s"
+    return f"{whole // _HOUR_S} h {whole % _HOUR_S // _MINUTE_S} min"
+
+
+def _rate(rate: float) -> str:
+    return f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}"

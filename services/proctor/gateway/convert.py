@@ -1,0 +1,140 @@
+"""Audits as messages of protos/proctor/v1/audit.proto, and back."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from proctor.domain.decision import DecisionOutcome, Reason
+from proctor.domain.errors import BadInputError
+from proctor.domain.messages import Priority
+from proctor.gateway.desk import Submitted
+from proctor.gateway.rpc import audit_pb2 as pb
+from proctor.gateway.status import AuditStatus, Failure, TokensSpent, Trials, Verdict
+from proctor.runtime.audit_state import AuditState
+
+_STATE: Final = "AUDIT_STATE_"
+_OUTCOME: Final = "OUTCOME_"
+_PRIORITY: Final = "PRIORITY_"
+_UNKNOWN: Final = "this version of Proctor does not know: use the server's version"
+
+
+def priority_name(priority: Priority) -> str:
+    """A priority's name on the wire."""
+    return _PRIORITY + priority.name
+
+
+def priority_of(number: pb.Priority) -> Priority:
+    """The priority that a value on the wire stands for; left out, it is the normal one.
+
+    Raises:
+        BadInputError: when there is none of that value.
+    """
+    if number == pb.PRIORITY_UNSPECIFIED:
+        return Priority.NORMAL
+    try:
+        return Priority[pb.Priority.Name(number).removeprefix(_PRIORITY)]
+    except ValueError:
+        names = ", ".join(map(priority_name, Priority))
+        raise BadInputError(f"priority is {int(number)}, but must be one of {names}") from None
+
+
+def audit_message(status: AuditStatus) -> pb.Audit:
+    """A status as a message."""
+    return pb.Audit(
+        audit_id=status.audit_id,
+        suite=status.suite,
+        model_id=status.model_id,
+        state=_STATE + status.state.name,
+        paused=status.paused,
+        priority=priority_name(status.priority),
+        detail=status.detail,
+        created_at=status.created_at,
+        stage=status.stage,
+        trials=None if status.trials is None else pb.Trials(**status.trials.plain()),
+        failures=[pb.Failure(cause=failure.cause, shards=failure.shards) for failure in status.failures],
+        spent=pb.Spent(**status.spent.plain()),
+        rate=status.rate,
+        eta_s=status.eta_s,
+        decision=None if status.decision is None else _decision_message(status.decision),
+    )
+
+
+def submitted_message(submitted: Submitted) -> pb.SubmitReply:
+    """What came of a submission as a message."""
+    return pb.SubmitReply(
+        audit=audit_message(submitted.audit),
+        stopped_at=None if submitted.stopped_at is None else _STATE + submitted.stopped_at.name,
+        notes=submitted.notes,
+    )
+
+
+def submitted_of(message: pb.SubmitReply) -> Submitted:
+    """What a message says came of a submission; raises as `status_of`."""
+    stopped_at = _state_of(message.stopped_at) if message.HasField("stopped_at") else None
+    return Submitted(status_of(message.audit), stopped_at, tuple(message.notes))
+
+
+def _decision_message(verdict: Verdict) -> pb.Decision:
+    return pb.Decision(
+        outcome=_OUTCOME + verdict.outcome.name,
+        reasons=[pb.DecisionReason(code=reason.code, text=reason.text) for reason in verdict.reasons],
+        report_path=verdict.report_path,
+        report_digest=verdict.report_digest,
+        registry_version=verdict.registry_version,
+    )
+
+
+def status_of(message: pb.Audit) -> AuditStatus:
+    """The status that a message carries.
+
+    Raises:
+        BadInputError: when it holds a state or an outcome that this version does not know.
+    """
+    trials = message.trials
+    return AuditStatus(
+        audit_id=message.audit_id,
+        suite=message.suite,
+        model_id=message.model_id,
+        state=_state_of(message.state),
+        paused=message.paused,
+        priority=priority_of(message.priority),
+        detail=message.detail,
+        created_at=message.created_at,
+        stage=message.stage if message.HasField("stage") else None,
+        trials=Trials(planned=trials.planned, done=trials.done, under_way=trials.under_way, dead=trials.dead)
+        if message.HasField("trials")
+        else None,
+        failures=tuple(Failure(cause=failure.cause, shards=failure.shards) for failure in message.failures),
+        spent=TokensSpent(
+            trials=message.spent.trials,
+            input_tokens=message.spent.input_tokens,
+            output_tokens=message.spent.output_tokens,
+        ),
+        rate=message.rate if message.HasField("rate") else None,
+        eta_s=message.eta_s if message.HasField("eta_s") else None,
+        decision=_verdict_of(message.decision) if message.HasField("decision") else None,
+    )
+
+
+def _state_of(number: pb.AuditState) -> AuditState:
+    try:
+        return AuditState[pb.AuditState.Name(number).removeprefix(_STATE)]
+    except (KeyError, ValueError):
+        raise BadInputError(f"the service says audit state {int(number)}, which {_UNKNOWN}") from None
+
+
+def _outcome_of(number: pb.Outcome) -> DecisionOutcome:
+    try:
+        return DecisionOutcome[pb.Outcome.Name(number).removeprefix(_OUTCOME)]
+    except (KeyError, ValueError):
+        raise BadInputError(f"the service says outcome {int(number)}, which {_UNKNOWN}") from None
+
+
+def _verdict_of(message: pb.Decision) -> Verdict:
+    return Verdict(
+        outcome=_outcome_of(message.outcome),
+        reasons=tuple(Reason(code=reason.code, text=reason.text) for reason in message.reasons),
+        report_path=message.report_path,
+        report_digest=message.report_digest,
+        registry_version=message.registry_version if message.HasField("registry_version") else None,
+    )

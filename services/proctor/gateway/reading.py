@@ -1,0 +1,58 @@
+"""An audit's status, read from its row, its ledger and its decision."""
+
+from __future__ import annotations
+
+from proctor.domain.decision import DecisionEvent
+from proctor.gateway.status import AuditStatus, TokensSpent, Trials, Verdict, failures_by_cause
+from proctor.router.audit import AuditView
+from proctor.router.ledger import Ledger
+from proctor.runtime.audit_state import AuditState
+from proctor.runtime.records import Records
+
+
+def read_status(audit: AuditView, records: Records, ledger: Ledger | None) -> AuditStatus:
+    """An audit as it is now.
+
+    Args:
+        audit: its row, parsed.
+        records: where its decision is.
+        ledger: where its trials are counted; without one, they are not.
+
+    Raises:
+        StoreError: when the ledger cannot be reached.
+    """
+    record, inputs = audit.record, audit.inputs
+    status = AuditStatus(
+        audit_id=record.audit_id,
+        suite=audit.suite.audit_suite_id,
+        model_id=audit.suite.model.model_id,
+        state=record.state,
+        paused=inputs.paused and not record.state.ended,
+        priority=inputs.priority,
+        detail=record.detail,
+        created_at=record.created_at,
+        stage=inputs.ledger_stage,
+        decision=_verdict(records, record.audit_id, record.state),
+    )
+    return status if ledger is None else _counted(status, ledger)
+
+
+def _counted(status: AuditStatus, ledger: Ledger) -> AuditStatus:
+    counts: dict[str, object] = {"spent": TokensSpent(**ledger.spent(status.audit_id)._asdict())}
+    if status.stage is not None:
+        progress = ledger.progress(status.audit_id, status.stage)
+        counts["trials"] = Trials(
+            planned=progress.planned, done=progress.done, under_way=progress.leased, dead=progress.dead
+        )
+        if progress.dead:
+            counts["failures"] = failures_by_cause(ledger.dead(status.audit_id, status.stage))
+    return status.model_copy(update=counts)
+
+
+def _verdict(records: Records, audit_id: str, state: AuditState) -> Verdict | None:
+    if state not in (AuditState.REGISTERING, AuditState.DECIDED):
+        return None
+    event = records.decision(audit_id)
+    if event is None:
+        return None
+    return Verdict.of(DecisionEvent.model_validate(event), records.registration(audit_id))

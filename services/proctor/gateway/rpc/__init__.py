@@ -1,0 +1,1 @@
+"""Stubs that scripts/generate_protos.py makes of protos/proctor/v1/audit.proto: edit that file, not these."""

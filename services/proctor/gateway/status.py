@@ -1,0 +1,119 @@
+"""An audit as it is at one moment, as everyone sees it who watches it from outside."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
+
+from proctor.domain.base import Frozen
+from proctor.domain.decision import DecisionEvent, DecisionOutcome, Reason
+from proctor.domain.messages import Priority
+from proctor.runtime.audit_state import AuditState
+
+#: Causes that are told apart; the rest is counted together.
+_MAX_CAUSES: Final = 10
+#: Characters of a cause: a server's answer may be quoted in it.
+_MAX_CAUSE: Final = 300
+#: The cause under which the rest is counted.
+OTHER_CAUSES: Final = "other causes"
+
+
+class Trials(Frozen):
+    """A stage's trials by where their shards are."""
+
+    planned: int
+    done: int
+    under_way: int
+    dead: int
+    """Given up: they count as errors."""
+
+    @property
+    def left(self) -> int:
+        """Trials that neither were answered nor given up."""
+        return max(0, self.planned - self.done - self.dead)
+
+
+class Failure(Frozen):
+    """A cause for which shards were given up, and how many."""
+
+    cause: str
+    shards: int
+
+
+class TokensSpent(Frozen):
+    """What an audit has asked so far, over all its stages; tokens as far as the endpoints report them."""
+
+    trials: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+class Verdict(Frozen):
+    """The decision of an audit, as far as it is of interest to whoever waits for it."""
+
+    outcome: DecisionOutcome
+    reasons: tuple[Reason, ...]
+    report_path: str
+    """The report's page on the machine that scored."""
+    report_digest: str
+    registry_version: str | None = None
+    """Where the decision stands in the model registry; None until it does."""
+
+    @classmethod
+    def of(cls, event: DecisionEvent, registry_version: str | None) -> Verdict:
+        """The verdict that an event carries."""
+        return cls(
+            outcome=event.outcome,
+            reasons=event.reasons,
+            report_path=event.report_path,
+            report_digest=event.report_digest,
+            registry_version=registry_version,
+        )
+
+
+class AuditStatus(Frozen):
+    """An audit as it was at one moment."""
+
+    audit_id: str
+    suite: str
+    """The suite's audit_suite_id."""
+    model_id: str
+    state: AuditState
+    paused: bool = False
+    priority: Priority = Priority.NORMAL
+    detail: str = ""
+    """Why it failed; empty otherwise."""
+    created_at: str = ""
+    """Time of submission, ISO 8601 in UTC."""
+    stage: str | None = None
+    """The stage whose prompts are being asked; None outside of one."""
+    trials: Trials | None = None
+    """Of that stage; None outside of one, and where an audit has ended and its ledger cannot be asked any more."""
+    failures: tuple[Failure, ...] = ()
+    """Why shards of that stage were given up, the most frequent cause first."""
+    spent: TokensSpent = TokensSpent()
+    rate: float | None = None
+    """Trials a second that ended of late; only while the audit is watched."""
+    eta_s: float | None = None
+    """Seconds until the stage ends at that rate; only while the audit is watched, and some trials end."""
+    decision: Verdict | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more happens by itself."""
+        return self.state.ended
+
+
+def failures_by_cause(dead: Mapping[str, str]) -> tuple[Failure, ...]:
+    """Why shards were given up, the most frequent cause first: ten causes, and the rest as one.
+
+    Args:
+        dead: shard id → cause.
+    """
+    counts = Counter(cause[:_MAX_CAUSE] for cause in dead.values())
+    ranked = sorted(counts.items(), key=lambda row: (-row[1], row[0]))
+    shown = [Failure(cause=cause, shards=shards) for cause, shards in ranked[:_MAX_CAUSES]]
+    if rest := sum(shards for _, shards in ranked[_MAX_CAUSES:]):
+        shown.append(Failure(cause=OTHER_CAUSES, shards=rest))
+    return tuple(shown)
