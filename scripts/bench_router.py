@@ -3,13 +3,12 @@
 
 The path is the router's plan and shards, a Valkey with its append-only file on, Celery workers, the stores, and the
 grades; its services are processes as `proctor up` starts them. Prompts have GSM8K's length, answers 200 tokens. All in
-one run, peers in turns. Against a real Triton server, where one can run, Proctor takes turns with a bare asyncio loop
-of tritonclient's on the same server with the same requests.
-
-Not measured yet: two endpoints of speed 1 and 4, as nothing balances over endpoints yet.
+one run, peers in turns, after a run of each size that does not count. Against a real Triton server, where one can run,
+Proctor takes turns with a bare asyncio loop of tritonclient's on the same server with the same requests. Two endpoints
+of speed 1 and 4 are asked alone by a bare loop, and together through the balancing of an inference worker.
 
   scripts/bench_router.py
-  scripts/bench_router.py --large 0 --samples 0 --asked 0        # the path and the chord alone
+  scripts/bench_router.py --large 0 --samples 0 --asked 0 --endpoints 0        # the path and the chord alone
   scripts/bench_router.py --format json
 """
 
@@ -31,12 +30,17 @@ from benchmarking.machine import machine
 from benchmarking.report import Claim, Figure, as_json, as_text
 from benchmarking.servers import valkey
 from benchmarking.triton_peer import MODELS, bare_loop, triton
+from benchmarking.two_endpoints import two_endpoints
 from proctor.domain.trial import Decoding
 from proctor.runtime.triton_server import obstacle
 
 #: What is promised.
 LEAST_PER_S, LEAST_OVER_CHORD, LEAST_OVER_INSPECT = 20_000, 60, 100
 MOST_GROWTH: Final = 1.10
+#: Of the most memory that the router's process and Valkey's data ever took, from a tenth of the large audit to all of
+#: it: both are what is in hand at a time, beside a few bytes a shard for what came of it.
+MOST_MEMORY_GROWTH: Final = 1.5
+LEAST_OF_SUM: Final = 0.9
 #: Model → share of a bare loop's throughput.
 LEAST_OF_BARE: Final = {"waits": 0.95, "at-once": 0.85}
 _WHAT: Final = {"waits": "a model that waits 20 ms", "at-once": "a model bound by the processors"}
@@ -52,13 +56,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parts: list[Callable[[argparse.Namespace, Path], Part]] = [_around_the_null_model]
     if options.asked:
         parts.append(_on_triton)
+    if options.endpoints:
+        parts.append(_on_two_endpoints)
     for number, part in enumerate(parts):
         with tempfile.TemporaryDirectory(prefix="bench-router-") as name:
             print(f"part {number + 1} of {len(parts)} ...", file=sys.stderr)
             measured, promised = part(options, Path(name))
         figures += measured
         claims += promised
-    figures.append(Figure("two endpoints of speed 1 and 4", 0, "", "not measured: nothing balances over them yet"))
     print((as_json if options.format == "json" else as_text)(machine(packages), figures, claims))
     return 0 if all(claim.holds for claim in claims) else 1
 
@@ -67,10 +72,11 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     counts = {
         "trials": (10_000, "trials of an audit that takes turns with the peers"),
-        "large": (1_000_000, "trials of one large audit after them; 0 leaves it out"),
+        "large": (1_000_000, "trials of one large audit after them, and after one of a tenth; 0 leaves it out"),
         "chord": (3_000, "prompts of a chord; 0 leaves it out"),
         "samples": (1_000, "samples of an evaluation by inspect_ai; 0 leaves it out"),
         "asked": (20_000, "prompts that Triton is asked; 0 leaves it out"),
+        "endpoints": (4, "seconds that two endpoints are asked; 0 leaves them out"),
         "inference": (1, "inference workers"),
         "rounds": (3, "rounds"),
     }
@@ -80,8 +86,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if min(options.trials, options.inference, options.rounds) < 1:
         parser.error("--trials, --inference and --rounds need a number from 1 on")
-    if min(options.large, options.chord, options.samples, options.asked) < 0:
-        parser.error("--large, --chord, --samples and --asked need a number from 0 on")
+    if min(options.large, options.chord, options.samples, options.asked, options.endpoints) < 0:
+        parser.error("--large, --chord, --samples, --asked and --endpoints need a number from 0 on")
     return options
 
 
@@ -93,15 +99,16 @@ def _around_the_null_model(options: argparse.Namespace, folder: Path) -> Part:
         path = stack.enter_context(services(folder / "home", ours, inference=options.inference))
         runs, rates = list[Run](), dict[str, list[float]]({"chord": [], "inspect": []})
         chord = stack.enter_context(chord_worker(folder, theirs, processes=2)) if options.chord else None
-        # Loads what is loaded once, in all processes; does not count.
-        path.run(min(options.trials, 1_000))
+        # Loads what is loaded once, in all processes, and lets the router find the pace; does not count.
+        path.run(options.trials)
         for turn in range(options.rounds):
             runs.append(path.run(options.trials))
             if chord is not None:
                 rates["chord"].append(options.chord / chord.run(_prompts(options.chord, turn)))
             if options.samples:
                 rates["inspect"].append(options.samples / run_inspect(_prompts(options.samples, turn), folder))
-        large = path.run(options.large) if options.large else None
+        # The memory is the most that there was, so the smaller one comes first.
+        tenth, large = (path.run(options.large // 10), path.run(options.large)) if options.large else (None, None)
     figures, claims = _of_the_path(runs, options)
     medians = {name: statistics.median(found) for name, found in rates.items() if found}
     notes = {
@@ -113,8 +120,8 @@ def _around_the_null_model(options: argparse.Namespace, folder: Path) -> Part:
     for name, median in medians.items():
         figures.append(Figure(notes[name][0], median, "prompts/s", notes[name][1]))
         claims.append(Claim(f"the path / {notes[name][0]}", ours_per_s / median, least[name], at_least=True))
-    if large is not None:
-        grown = _of_the_large(large, runs)
+    if large is not None and tenth is not None:
+        grown = _of_the_large(large, tenth, runs)
         figures, claims = figures + grown[0], claims + grown[1]
     return figures, claims
 
@@ -124,7 +131,12 @@ def _of_the_path(runs: Sequence[Run], options: argparse.Namespace) -> Part:
     where = f"{middle.trials:,} trials, {options.inference} inference worker{'s'[: options.inference > 1]}"
     figures = [
         Figure("durable path, from the plan to the grades", middle.rate, "trials/s", where),
-        Figure("until all is answered and stored", middle.trials / middle.answered_s, "trials/s", "without grading"),
+        Figure(
+            "until all is answered and stored",
+            middle.trials / middle.answered_s,
+            "trials/s",
+            "grading goes on beside it",
+        ),
         Figure(
             "until the decision", middle.trials / middle.decided_s, "trials/s", "with evidence, report and decision"
         ),
@@ -133,18 +145,26 @@ def _of_the_path(runs: Sequence[Run], options: argparse.Namespace) -> Part:
     return figures, [Claim("durable path, trials/s on 2 cores", middle.rate, LEAST_PER_S, at_least=True)]
 
 
-def _of_the_large(large: Run, runs: Sequence[Run]) -> Part:
+def _of_the_large(large: Run, tenth: Run, runs: Sequence[Run]) -> Part:
     small = sorted(runs, key=lambda run: run.processor_s)[len(runs) // 2]
     growth = (large.processor_s / large.trials) / (small.processor_s / small.trials)
     figures = [
         Figure("one large audit, from the plan to the grades", large.rate, "trials/s", f"{large.trials:,} trials"),
+        *_costs(tenth),
         *_costs(large),
     ]
-    between = f"{small.trials:,} to {large.trials:,} trials"
+    between = f"{tenth.trials:,} to {large.trials:,} trials"
     claims = [
-        Claim(f"growth of the processor time a trial, {between}", growth, MOST_GROWTH),
         Claim(
-            f"growth of the router's memory, {between}", large.router_bytes / max(1, small.router_bytes), MOST_GROWTH
+            f"growth of the processor time a trial, {small.trials:,} to {large.trials:,} trials", growth, MOST_GROWTH
+        ),
+        Claim(
+            f"growth of the router's memory, {between}",
+            large.router_bytes / max(1, tenth.router_bytes),
+            MOST_MEMORY_GROWTH,
+        ),
+        Claim(
+            f"growth of Valkey's memory, {between}", large.broker_bytes / max(1, tenth.broker_bytes), MOST_MEMORY_GROWTH
         ),
     ]
     return figures, claims
@@ -183,13 +203,29 @@ def _beside_bare(model: str, path: Services, address: str, options: argparse.Nam
         # The first round does not count.
         if turn:
             bare.append(options.asked / seconds)
-            ours.append(run.trials / run.answered_s)
+            ours.append(run.trials / run.asked_s)
     share = statistics.median(one / other for one, other in zip(ours, bare, strict=True))
     figures = [
         Figure(f"Triton, {_WHAT[model]}: bare tritonclient loop", statistics.median(bare), "prompts/s"),
-        Figure(f"Triton, {_WHAT[model]}: durable path", statistics.median(ours), "trials/s", "until all is stored"),
+        Figure(
+            f"Triton, {_WHAT[model]}: durable path",
+            statistics.median(ours),
+            "trials/s",
+            "from the first shard in hand to the last answered",
+        ),
     ]
     return figures, [Claim(f"of a bare loop's throughput, {_WHAT[model]}", share, LEAST_OF_BARE[model], at_least=True)]
+
+
+def _on_two_endpoints(options: argparse.Namespace, folder: Path) -> Part:
+    found = two_endpoints(folder, about_s=options.endpoints)
+    slow, quick = found.alone
+    figures = [
+        Figure("an endpoint of speed 1: a bare loop", slow, "prompts/s"),
+        Figure("an endpoint of speed 4: a bare loop", quick, "prompts/s"),
+        Figure("both, requests spread over them", found.together, "prompts/s", "through an inference worker's backend"),
+    ]
+    return figures, [Claim("two endpoints together / their sum", found.share, LEAST_OF_SUM, at_least=True)]
 
 
 def _prompts(count: int, turn: int) -> list[str]:

@@ -12,24 +12,28 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import redis
 from celery import Celery
 
+from benchmarking.moments import Moments
 from benchmarking.null_model import DIGEST
 from benchmarking.servers import peak_bytes, process, processor_s, python, wait_for
 from benchmarking.stories import made_up
-from benchmarking.worker import GRADED
+from benchmarking.worker import ASKED, GRADED, MOMENTS, WEIGHED
 from proctor.domain.card import ContentDigests
 from proctor.domain.errors import StackError
 from proctor.domain.item import Item, Measurements, Variant
-from proctor.domain.manifest import ItemSet, VariantSet
+from proctor.domain.manifest import CHUNK_ITEMS, VariantSet
 from proctor.domain.messages import Message, StartAudit, VariantsBuilt
 from proctor.domain.suite import Suite
-from proctor.router.audit import AuditData, submit
+from proctor.router.audit import AuditInputs
+from proctor.router.endpoints import resolve_endpoint
 from proctor.runtime.artifacts import ArtifactStore, open_artifacts, put_model
+from proctor.runtime.chunks import put_item_chunks, put_variant_chunks
 from proctor.runtime.records import AuditState, Records
 from proctor.runtime.settings import Settings
 
@@ -49,15 +53,17 @@ class Run(NamedTuple):
     """How an audit went. Seconds are from the message that its variants are there."""
 
     trials: int
+    asked_s: float
+    """From the first shard that a worker took in hand to the last one that it answered."""
     answered_s: float
     """Until every completion was stored and the router had ended the stage."""
     graded_s: float
-    """Until every completion was graded and the evidence weighed."""
+    """Until the last grade was stored, or made when the audit was scored."""
     decided_s: float
     """Until the report was written, the decision on record, and the audit at its end."""
     processor_s: float
-    """Processor time of all services, the broker among them, until the grades: what other processes take of a shared
-    machine is not in it."""
+    """Processor time of all services, the broker among them, until the scorer had all grades at hand: what other
+    processes take of a shared machine is not in it."""
     router_bytes: int
     """The most memory that the router's process has had since it began."""
     broker_bytes: int
@@ -80,8 +86,8 @@ class Services:
     sender: Celery
     """Not Proctor's own application: that one keeps connections to the first broker that it was given."""
     workers: dict[str, subprocess.Popen[bytes]]
-    graded: Path
-    """Where the scorer's worker notes the moment at which it has graded an audit."""
+    moments: dict[str, Moments]
+    """What the workers note: ASKED, GRADED and WEIGHED."""
     endpoint: str = _ENDPOINT
     served_name: str = "null"
     model_version: str = DIGEST
@@ -93,23 +99,28 @@ class Services:
         Raises:
             StackError: it failed, or a worker ended.
         """
-        number = next(self._numbers)
-        items = stories(-(-trials // TRIALS_AN_ITEM), number)
-        audit = self._submitted(items, f"speed-{number}")
-        variants = put_model(self.artifacts, reworded(items))
+        number, n_items = next(self._numbers), -(-trials // TRIALS_AN_ITEM)
+        items = put_item_chunks(self.artifacts, chunks_of_stories(n_items, number))
+        summary = VariantSet(variants=(), rejections=(), encoder="none")
+        worded = (reworded(chunk) for chunk in chunks_of_stories(n_items, number))
+        variants = put_variant_chunks(self.artifacts, worded, summary)
+        audit = self._on_record(items, n_items, f"speed-{number}")
         self.send(StartAudit(audit_id=audit))
         self._wait_for(audit, AuditState.REWORDING)
-        self.graded.unlink(missing_ok=True)
+        for moments in self.moments.values():
+            moments.forget()
         begun_s, started_s = self._processor_s(), time.monotonic()
         self.send(VariantsBuilt(audit_id=audit, variants=variants))
         answered_s = self._wait_for(audit, AuditState.SCORING) - started_s
-        graded_s = self._graded_at(audit) - started_s
+        self._wait(audit, lambda _: self.moments[WEIGHED].span.first > 0.0)
         processor_s = self._processor_s() - begun_s
         decided_s = self._wait_for(audit, AuditState.DECIDED) - started_s
+        asked = self.moments[ASKED].span
         return Run(
-            trials=len(items) * TRIALS_AN_ITEM,
+            trials=n_items * TRIALS_AN_ITEM,
+            asked_s=asked.last - asked.first,
             answered_s=answered_s,
-            graded_s=graded_s,
+            graded_s=max(answered_s, self.moments[GRADED].span.last - started_s),
             decided_s=decided_s,
             processor_s=processor_s,
             router_bytes=peak_bytes(self.workers["router"].pid),
@@ -119,10 +130,11 @@ class Services:
     def send(self, message: Message) -> None:
         """Publish a message on its queue."""
         self.sender.send_task(
-            message.task, kwargs={"message": message.plain()}, queue=message.queue(), ignore_result=True
+            message.task, kwargs={"message": message.plain()}, queue=message.queue, ignore_result=True
         )
 
-    def _submitted(self, items: list[Item], name: str) -> str:
+    def _on_record(self, items: str, n_items: int, name: str) -> str:
+        """The id of an audit of items that are in the store: a million would not fit into a command's memory."""
         suite = Suite.model_validate(
             {
                 "audit_suite_id": name,
@@ -131,24 +143,25 @@ class Services:
                     "model_version": self.model_version,
                     "endpoint": self.endpoint,
                 },
-                "dataset_config": {"benchmark_name": "stories", "path": "stories.jsonl", "sample_size": len(items)},
+                "dataset_config": {"benchmark_name": "stories", "path": "stories.jsonl", "sample_size": n_items},
                 "perturbation_config": {"perturbation_strategy": "wordings", "num_variants_per_item": VARIANTS},
                 "decoding_config": {"max_tokens": 256},
             }
         )
-        data = AuditData(suite, ItemSet(items=tuple(items)), None, None, ContentDigests(), ())
-        return submit(data, self.settings, self.records, self.artifacts).record.audit_id
+        inputs = AuditInputs(
+            items=items,
+            perturbation=put_model(self.artifacts, suite.perturbation),
+            rewordings=None,
+            contents=ContentDigests(),
+            endpoint=resolve_endpoint(suite, self.settings),
+        )
+        return self.records.create_audit(name, suite.model_dump_json(by_alias=True), inputs.plain()).audit_id
 
     def _wait_for(self, audit: str, state: AuditState) -> float:
         """The moment at which an audit was seen in a state, or past it."""
         order = list(AuditState)
         self._wait(audit, lambda now: order.index(now) >= order.index(state))
         return time.monotonic()
-
-    def _graded_at(self, audit: str) -> float:
-        """The moment at which the scorer had graded an audit."""
-        self._wait(audit, lambda now: self.graded.exists())
-        return float(self.graded.read_text("ascii"))
 
     def _wait(self, audit: str, condition: Callable[[AuditState], bool]) -> None:
         deadline = time.monotonic() + _LONGEST_S
@@ -193,11 +206,12 @@ def services(folder: Path, broker_url: str, *, inference: int, null: bool = True
     with ExitStack() as stack:
         records = Records(settings.records_url)
         stack.callback(records.close)
+        moments = {name: Moments(folder / name) for name in (ASKED, GRADED, WEIGHED)}
         workers = dict[str, subprocess.Popen[bytes]]()
         for name in names:
             # A home of its own each: two workers of a service would share the file that says that they are ready.
             (folder / name / "run").mkdir(parents=True, exist_ok=True)
-            variables = {"PROCTOR_HOME": str(folder / name), GRADED: str(folder / "graded")}
+            variables = {"PROCTOR_HOME": str(folder / name), MOMENTS: str(folder)}
             argv = python("benchmarking.worker", "null" if null else "real", _service(name))
             log = folder / f"{name}.log"
             workers[name] = stack.enter_context(process(argv, log, {**settings.to_environment(), **variables}))
@@ -208,7 +222,7 @@ def services(folder: Path, broker_url: str, *, inference: int, null: bool = True
         sender = Celery("benchmarking", broker=settings.broker_url, set_as_current=False)
         stack.callback(sender.close)
         artifacts = open_artifacts(settings)
-        yield Services(settings, records, artifacts, broker, sender, workers, folder / "graded")
+        yield Services(settings, records, artifacts, broker, sender, workers, moments)
 
 
 def _service(name: str) -> str:
@@ -216,18 +230,32 @@ def _service(name: str) -> str:
     return name.partition("-")[0]
 
 
-def stories(count: int, number: int) -> list[Item]:
-    """Items of GSM8K's length; those of another number are other items."""
-    told = made_up(min(count, _STORIES), seed=number)
+def stories(count: int, number: int, start: int = 0) -> list[Item]:
+    """Items of GSM8K's length, from a place on; those of another number or place are other items."""
+    told = _told(number)
     return [
-        Item(item_id=f"{number}-{place}", question=f"({number}.{place}) {story.question}", target=story.target)
-        for place, story in zip(range(count), itertools.cycle(told), strict=False)
+        Item(
+            item_id=f"{number}-{place}",
+            question=f"({number}.{place}) {told[place % _STORIES].question}",
+            target=told[place % _STORIES].target,
+        )
+        for place in range(start, start + count)
     ]
 
 
-def reworded(items: list[Item]) -> VariantSet:
+def chunks_of_stories(count: int, number: int) -> Iterator[list[Item]]:
+    """The same, in chunks as they are stored."""
+    return (stories(min(CHUNK_ITEMS, count - start), number, start) for start in range(0, count, CHUNK_ITEMS))
+
+
+@lru_cache(maxsize=1)
+def _told(number: int) -> list[Item]:
+    return made_up(_STORIES, seed=number)
+
+
+def reworded(items: list[Item]) -> list[Variant]:
     """Variants of all items, of the same length."""
-    variants = tuple(
+    return [
         Variant(
             item_id=item.item_id,
             item_hash=item.content_hash,
@@ -237,5 +265,4 @@ def reworded(items: list[Item]) -> VariantSet:
         )
         for item in items
         for wording in range(1, TRIALS_AN_ITEM)
-    )
-    return VariantSet(variants=variants, rejections=(), encoder="none")
+    ]

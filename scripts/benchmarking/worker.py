@@ -1,4 +1,4 @@
-"""`proctor worker` for a benchmark: with the null model behind every endpoint, and a note of when an audit is graded.
+"""`proctor worker` for a benchmark: with the null model behind every endpoint, and a note of when what is done.
 
 python -m benchmarking.worker null|real SERVICE
 """
@@ -8,12 +8,21 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-import time
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Any, Final
 
-#: Variable that names the file in which the scorer notes when it has graded.
-GRADED: Final = "BENCH_GRADED"
+from benchmarking.moments import Moments
+
+#: Variable that names the folder in which the workers note moments, and the files' names there.
+MOMENTS: Final = "BENCH_MOMENTS"
+#: A pack of shards was begun, or some of it was answered.
+ASKED: Final = "asked"
+#: Grades were stored as answers came in, or made when the audit was scored.
+GRADED: Final = "graded"
+#: All grades of an audit were at hand.
+WEIGHED: Final = "weighed"
 
 
 def main() -> None:
@@ -21,10 +30,13 @@ def main() -> None:
     from proctor.cli.main import main as proctor
 
     model, service = sys.argv[1:]
-    if service == "inference" and model == "null":
-        _answer_at_once()
+    folder = Path(os.environ[MOMENTS])
+    if service == "inference":
+        if model == "null":
+            _answer_at_once()
+        _note_when_asked(Moments(folder / ASKED))
     if service == "scorer":
-        _note_when_graded(Path(os.environ[GRADED]))
+        _note_when_graded(Moments(folder / GRADED), Moments(folder / WEIGHED))
     sys.argv[1:] = ["worker", service, "--log-level", "WARNING"]
     sys.exit(proctor())
 
@@ -40,18 +52,35 @@ def _answer_at_once() -> None:
     shards.open_backend = open_null
 
 
-def _note_when_graded(path: Path) -> None:
-    from proctor.runtime.files import write_atomic
+def _note_when_asked(asked: Moments) -> None:
+    attempts: Any = importlib.import_module("proctor.inference.attempts").Attempts
+    run = attempts.run
 
+    def noted(self: Any, message: Any) -> Any:
+        asked.note()
+        for answers in run(self, message):
+            asked.note()
+            yield answers
+
+    attempts.run = noted
+
+
+def _note_when_graded(graded: Moments, weighed: Moments) -> None:
     tasks: Any = importlib.import_module("proctor.scorer.tasks")
-    score = tasks.score
+    loading: Any = importlib.import_module("proctor.scorer.loading")
+    tasks.grade_and_store = _followed_by(tasks.grade_and_store, graded)
+    loading.grade_answered = _followed_by(loading.grade_answered, graded)
+    tasks.load_rows = _followed_by(tasks.load_rows, weighed)
 
+
+def _followed_by(function: Callable[..., Any], moments: Moments) -> Callable[..., Any]:
+    @wraps(function)
     def noted(*arguments: Any, **named: Any) -> Any:
-        result = score(*arguments, **named)
-        write_atomic(path, str(time.monotonic()).encode())
+        result = function(*arguments, **named)
+        moments.note()
         return result
 
-    tasks.score = noted
+    return noted
 
 
 if __name__ == "__main__":

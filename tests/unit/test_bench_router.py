@@ -28,7 +28,8 @@ from tests.support import REPOSITORY
 def bench() -> Iterator[SimpleNamespace]:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(REPOSITORY / "scripts"))
-        names = ("bench_router", "benchmarking.durable_path", "benchmarking.null_model", "benchmarking.servers")
+        modules = ("durable_path", "moments", "null_model", "servers", "two_endpoints")
+        names = ("bench_router", *(f"benchmarking.{name}" for name in modules))
         yield SimpleNamespace(**{name.rpartition(".")[2]: importlib.import_module(name) for name in names})
 
 
@@ -40,14 +41,16 @@ class FakePath:
 
     def run(self, trials: int) -> Any:
         growth = 1.2 if trials > 100 else 1.0
+        memory = 2**20 * trials // 10
         return self.bench.durable_path.Run(
             trials=trials,
+            asked_s=trials / 4_000,
             answered_s=trials / 2_000,
             graded_s=trials / 1_000,
             decided_s=trials / 500,
             processor_s=trials * 1e-4 * growth,
-            router_bytes=int(2**20 * growth),
-            broker_bytes=2**20,
+            router_bytes=memory,
+            broker_bytes=memory // 4 + 2**20,
         )
 
 
@@ -59,6 +62,8 @@ def document(bench: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, capsys: py
     monkeypatch.setattr(script, "valkey", lambda folder: nullcontext("redis://127.0.0.1:9"))
     monkeypatch.setattr(script, "services", lambda *_, **__: nullcontext(FakePath(bench)))
     monkeypatch.setattr(script, "chord_worker", lambda *_, **__: nullcontext(chord))
+    pair = bench.two_endpoints.TwoEndpoints(alone=(25.0, 100.0), together=120.0)
+    monkeypatch.setattr(script, "two_endpoints", lambda folder, about_s: pair)
     sizes = ["--trials", "40", "--large", "400", "--chord", "8", "--samples", "0", "--asked", "0", "--rounds", "3"]
     assert script.main([*sizes, "--format", "json"]) == 1
     return json.loads(capsys.readouterr().out)
@@ -89,12 +94,15 @@ def test_stories_of_another_number_share_no_question_and_no_id(bench: SimpleName
     assert len({item.question for item in [*first, *second]}) == 3_000
     assert len({item.item_id for item in [*first, *second]}) == 3_000
     # GSM8K's test questions have 235 characters on average.
+    chunks = list(bench.durable_path.chunks_of_stories(1_500, 2))
+    assert [item for chunk in chunks for item in chunk] == second
+    assert [len(chunk) for chunk in chunks] == [1_024, 476]
     assert 200 < sum(len(item.question) for item in first) / len(first) < 280
 
 
 def test_every_item_has_its_variants_and_no_two_are_the_same(bench: SimpleNamespace) -> None:
     items = bench.durable_path.stories(10, 1)
-    variants = bench.durable_path.reworded(items).variants
+    variants = bench.durable_path.reworded(items)
     assert len({variant.variant_id for variant in variants}) == 10 * bench.durable_path.VARIANTS
 
 
@@ -106,15 +114,28 @@ def test_a_claim_is_the_ratio_of_the_medians_and_has_its_bound(document: Any) ->
         "durable path, trials/s on 2 cores": (pytest.approx(1_000), 20_000),
         "the path / one Celery task a prompt, joined by a chord": (pytest.approx(50), 60),
         "growth of the processor time a trial, 40 to 400 trials": (pytest.approx(1.2), 1.1),
-        "growth of the router's memory, 40 to 400 trials": (pytest.approx(1.2), 1.1),
+        "growth of the router's memory, 40 to 400 trials": (pytest.approx(10), 1.5),
+        "growth of Valkey's memory, 40 to 400 trials": (pytest.approx(5.5), 1.5),
+        "two endpoints together / their sum": (pytest.approx(0.96), 0.9),
     }
-    assert not any(claim["holds"] for claim in document["claims"])
+    assert [claim["name"] for claim in document["claims"] if claim["holds"]] == ["two endpoints together / their sum"]
 
 
-def test_what_is_not_measured_yet_is_said_and_claimed_nowhere(document: Any) -> None:
-    (figure,) = [figure for figure in document["figures"] if str(figure["name"]).startswith("two endpoints")]
-    assert str(figure["note"]).startswith("not measured")
-    assert not any("endpoints" in str(claim["name"]) for claim in document["claims"])
+def test_moments_are_those_of_the_first_and_the_last_note_in_every_process(
+    bench: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = (bench.moments.Moments(tmp_path / "moments") for _ in range(2))
+    assert theirs.span == (0.0, 0.0)
+    clock = iter([3.0, 5.0, 9.0, 11.0])
+    monkeypatch.setattr(bench.moments.time, "monotonic", lambda: next(clock))
+    ours.note()
+    assert theirs.span == (3.0, 3.0)
+    ours.note()
+    theirs.note()
+    assert ours.span == (3.0, 9.0)
+    theirs.forget()
+    ours.note()
+    assert theirs.span == (11.0, 11.0)
 
 
 def test_every_completion_of_an_audit_is_stored_once(bench: SimpleNamespace, tmp_path: Path) -> None:
@@ -133,7 +154,7 @@ def test_every_completion_of_an_audit_is_stored_once(bench: SimpleNamespace, tmp
             for completion in get_model(path.artifacts, shard.completions, CompletionSet).completions
         ]
     assert run.trials == len(completions) == len({completion.trial_id for completion in completions}) == 200
-    assert 0 < run.answered_s <= run.graded_s <= run.decided_s
+    assert 0 < run.asked_s <= run.answered_s <= run.graded_s <= run.decided_s
 
 
 def test_a_server_that_ends_at_once_is_an_error_with_its_last_words(bench: SimpleNamespace, tmp_path: Path) -> None:
