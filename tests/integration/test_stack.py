@@ -16,6 +16,7 @@ import pytest
 import redis
 
 from proctor.domain.errors import StackError
+from proctor.domain.operator_endpoint import OperatorEndpoint
 from proctor.runtime import local_services
 from proctor.runtime.service import ServiceState
 from proctor.runtime.settings import LOCAL_TRITON, Settings
@@ -110,9 +111,12 @@ def test_a_second_stack_in_the_same_home_is_refused(stack: LocalStack) -> None:
 
 
 def test_settings_of_a_stack_keep_foreign_endpoints(tmp_path: Path) -> None:
-    base = replace(Settings.for_home(tmp_path), endpoints={"mine": "https://models.example", LOCAL_TRITON: "old"})
+    mine = OperatorEndpoint(url="https://models.example")
+    base = replace(
+        Settings.for_home(tmp_path), endpoints={"mine": mine, LOCAL_TRITON: OperatorEndpoint(url="grpc://old")}
+    )
     local = local_services.local_services(base, ONLY_VALKEY)
-    assert local.settings.endpoints == {"mine": "https://models.example"}
+    assert local.settings.endpoints == {"mine": mine}
 
 
 def test_where_triton_cannot_run_the_stack_says_so_and_goes_without(
