@@ -213,11 +213,16 @@ class Dispatcher:
             return ()
         room = self.handing.room(stage.endpoint.pool)
         standing = self.ledger.standing(audit_id, stage.name, room.capacity)
-        if standing.queued or not standing.parts.all_laid:
-            if (cause := self._over_budget(audit, stage, parts)) is not None:
-                self.fail(audit, cause)
-                return self.handing.stand_back(audit)
+        asks = standing.queued or not standing.parts.all_laid
+        if asks and (cause := self._over_budget(audit, stage, parts)) is not None:
+            self.fail(audit, cause)
+            return self.handing.stand_back(audit)
+        while self.handing.runs_low(standing, room):
             standing = self.handing.lay_down(audit, stage, parts, room, standing)
+            if self.handing.runs_low(standing, room) and standing.queued >= room.together:
+                # Workers begin with what is there while the next part is planned.
+                self.handing.hand_out(audit, stage, standing, room)
+                standing = self.ledger.standing(audit_id, stage.name, room.capacity)
         if standing.complete:
             return self._finish(audit, stage)
         return self.handing.hand_out(audit, stage, standing, room)

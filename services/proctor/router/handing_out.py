@@ -83,21 +83,18 @@ class HandingOut:
         together = packs.shards_together(pace, trials)
         return Room(trials, together, packs.capacity(self.presence.slots("inference"), together))
 
-    def lay_down(self, audit: AuditView, stage: Stage, parts: StageParts, room: Room, standing: Standing) -> Standing:
-        """Plan the next parts of a stage until its queue holds two windows, or nothing is left to plan.
+    def runs_low(self, standing: Standing, room: Room) -> bool:
+        """Whether another part of a stage has to be planned, so that workers never wait for one."""
+        return not standing.parts.all_laid and standing.queued < _WINDOWS_QUEUED * room.capacity
 
-        Returns where the stage is then; `standing` is where it was.
-        """
-        while not standing.parts.all_laid and standing.queued < _WINDOWS_QUEUED * room.capacity:
-            part = standing.parts.laid
-            shards = part_shards(audit, self.artifacts, part, room.shard_trials)
-            entries = planned(zip(shards, self._stored(shards), strict=True), part)
-            if self.ledger.plan(
-                audit.audit_id, stage.name, entries, part=part, parts=parts.n, total_trials=parts.n_trials
-            ):
-                self.counting.planned(shards)
-            standing = self.ledger.standing(audit.audit_id, stage.name, room.capacity)
-        return standing
+    def lay_down(self, audit: AuditView, stage: Stage, parts: StageParts, room: Room, standing: Standing) -> Standing:
+        """Plan the next part of a stage. Returns where the stage is then; `standing` is where it was."""
+        part = standing.parts.laid
+        shards = part_shards(audit, self.artifacts, part, room.shard_trials)
+        entries = planned(zip(shards, self._stored(shards), strict=True), part)
+        if self.ledger.plan(audit.audit_id, stage.name, entries, part=part, parts=parts.n, total_trials=parts.n_trials):
+            self.counting.planned(shards)
+        return self.ledger.standing(audit.audit_id, stage.name, room.capacity)
 
     @cached_property
     def _threads(self) -> ThreadPoolExecutor:
