@@ -27,6 +27,8 @@ logger = logging.getLogger(__name__)
 
 #: Threads that read shards and write completions: a few, because they wait for a disk or a network, and parse in turns.
 _STORE_THREADS = 4
+#: Waits before completions are stored again, in all far less than what a lease leaves for the way back.
+_STORE_AGAIN_S = (0.5, 1.0, 2.0)
 #: An answer does not wait longer than this for those of other shards, to travel with them.
 _TOGETHER_S = 0.5
 
@@ -123,13 +125,26 @@ class Attempts:
         return ShardAnswer(
             shard_id=shard.shard_id,
             attempt=shard.attempt,
-            completions=await self._in_thread(
-                lambda: put_model(self._store, CompletionSet(completions=tuple(completions)))
-            ),
+            completions=await self._stored(CompletionSet(completions=tuple(completions))),
             n_trials=len(trials),
             input_tokens=sum(completion.input_tokens or 0 for completion in completions),
             output_tokens=sum(completion.output_tokens or 0 for completion in completions),
         )
+
+    async def _stored(self, completions: CompletionSet) -> str:
+        """Store what was answered; a store that is away or full for a moment does not cost the answers.
+
+        Nor the attempts: those that follow each other at once would all meet the same full disk.
+        """
+        for wait_s in _STORE_AGAIN_S:
+            try:
+                return await self._in_thread(lambda: put_model(self._store, completions))
+            except StoreError as error:
+                if self._leaving.is_set():
+                    raise
+                logger.warning("completions are stored again in %.1f s: %s", wait_s, error)
+                await asyncio.sleep(wait_s)
+        return await self._in_thread(lambda: put_model(self._store, completions))
 
     async def _asked(self, message: RunShards, shard: ShardToRun, trials: tuple[Trial, ...]) -> list[Completion]:
         """What the endpoint answers. Only this is cut short when the worker leaves: an answer that is there is kept."""

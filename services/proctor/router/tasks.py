@@ -58,13 +58,7 @@ def _dispatcher() -> Dispatcher:
 
 
 def _send_later(message: Message, seconds: float) -> None:
-    app.send_task(
-        message.task,
-        kwargs={"message": message.plain()},
-        queue=message.queue,
-        ignore_result=True,
-        countdown=seconds,
-    )
+    send(message, after_s=seconds)
 
 
 @handles(StartAudit)

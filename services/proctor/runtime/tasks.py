@@ -5,7 +5,9 @@ A message's class names its task and queue; it travels as plain JSON and is vali
 
 from __future__ import annotations
 
+import logging
 import math
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from functools import cache
@@ -24,7 +26,12 @@ from proctor.runtime.settings import Settings
 #: Longest time between two sweeps for messages whose visibility timeout is over. kombu's own is a hundred seconds.
 _SWEEP_S = 10.0
 
+#: Before a message is sent again whose channel was closed: the pool opens another for it.
+_CLOSED_WAITS_S = (0.1, 0.5, 2.0)
+
 M = TypeVar("M", bound=Message)
+
+logger = logging.getLogger(__name__)
 
 app = Celery("proctor")
 
@@ -62,9 +69,35 @@ def configure(settings: Settings) -> Celery:
     return app
 
 
-def send(message: Message) -> None:
-    """Publish a message on its queue."""
-    app.send_task(message.task, kwargs={"message": message.plain()}, queue=message.queue, ignore_result=True)
+def send(message: Message, *, after_s: float = 0.0) -> None:
+    """Publish a message on its queue, to be handled after so many seconds at the earliest.
+
+    Raises:
+        kombu.exceptions.OperationalError: when the broker stays unreachable.
+    """
+    for wait_s in (*_CLOSED_WAITS_S, None):
+        try:
+            app.send_task(
+                message.task,
+                kwargs={"message": message.plain()},
+                queue=message.queue,
+                ignore_result=True,
+                countdown=after_s or None,
+            )
+            return
+        except AttributeError as error:
+            if wait_s is None or not _met_a_closed_channel(error):
+                raise
+            logger.warning("%s is sent again: its connection was closed meanwhile", message.task)
+            time.sleep(wait_s)
+
+
+def _met_a_closed_channel(error: AttributeError) -> bool:
+    """Whether kombu 5.7 published on a Redis channel that was closed when its connection broke.
+
+    It has no transport then, and kombu does not take the AttributeError for what its own retries are for.
+    """
+    return error.name == "client" and error.obj is None
 
 
 def redelivered() -> bool:
