@@ -46,7 +46,7 @@ unit: $(VENV)/.dev ## The tests that need no server.
 	$(BIN)/python -m pytest tests/unit
 
 chaos: $(VENV)/.dev ## The long chaos run: a thousand faults over a million trials (docs/faults.md).
-	$(BIN)/python -m tests.chaos.run --faults 1000 --trials 1000000 $(CHAOS)
+	$(BIN)/python -m tests.chaos.run --faults 1650 --trials 1000000 $(CHAOS)
 
 clean: ## Remove the environment and everything that was made.
 	rm -rf $(VENV) .proctor .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build

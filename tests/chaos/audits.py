@@ -51,7 +51,7 @@ class Client:
             self._app.send_task(
                 message.task,
                 kwargs={"message": message.plain()},
-                queue=message.queue(),
+                queue=message.queue,
                 ignore_result=True,
                 retry=False,
             )

@@ -14,63 +14,36 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+from tests.chaos.accounts import check_accounts, check_grades
+from tests.chaos.findings import Findings
+from tests.chaos.reading import FAILED, asked, is_right
+from tests.chaos.remains import check_remains
 from tests.chaos.stores import Audit, Stage, Stores
 
-_OWNED = re.compile(r"proctor:\{(?P<audit>[^}]+)\}:(stages|asked|[^:]+:(plan|queue|leases|attempts|done|dead|fired))")
-#: In place of an answer: the model was asked and gave none, for good. Such a trial is an error row, and is not graded.
-_FAILED = "\0"
-_NUMBER = re.compile(r"-?\d+")
 
-
-@dataclass
-class Findings:
-    """What a check found. `violations` is empty where all invariants hold."""
-
-    violations: list[str] = field(default_factory=list)
-    audits: int = 0
-    trials: int = 0
-    lost: int = 0
-    """Accepted trials that are neither graded nor dead-lettered."""
-    counted_twice: int = 0
-    dead_lettered: int = 0
-    decisions: Counter[int] = field(default_factory=Counter)
-    """Decisions of an audit → audits."""
-    reports_compared: int = 0
-    reports_that_differ: int = 0
-
-    def broken(self, number: int, audit: str, what: str) -> None:
-        """Note a violation of an invariant."""
-        self.violations.append(f"invariant {number}, {audit}: {what}")
-
-    def raise_if_broken(self) -> None:
-        """Raises AssertionError with the first violations."""
-        assert not self.violations, "\n".join(self.violations[:20])
-
-
-def check(stores: Stores, calm_reports: Mapping[str, str]) -> Findings:
+def check(stores: Stores, calm_reports: Mapping[str, str], *, fatal: str) -> Findings:
     """Check a run that has come to rest.
 
     Args:
         stores: its ledger and stores.
         calm_reports: suite id → SHA-256 of the report of a run of it without faults; others are not compared.
+        fatal: stands in each prompt that cannot be asked. Those prompts are dead-lettered in the end, and no others.
     """
     findings, audits = Findings(), stores.audits()
     for audit in audits:
         findings.audits += 1
-        _check_audit(stores, audit, calm_reports, findings)
+        _check_audit(stores, audit, calm_reports, fatal, findings)
         stores.forget()
     _check_registry(stores.registered(), audits, findings)
-    _check_remains(stores, {audit.audit_id for audit in audits}, findings)
+    check_remains(stores, {audit.audit_id for audit in audits}, findings)
     return findings
 
 
-def _check_audit(stores: Stores, audit: Audit, calm_reports: Mapping[str, str], findings: Findings) -> None:
+def _check_audit(stores: Stores, audit: Audit, calm_reports: Mapping[str, str], fatal: str, findings: Findings) -> None:
     name, stage = audit.audit_id, stores.stage(audit.audit_id)
     findings.decisions[len(audit.decisions)] += 1
     if audit.state != "decided" or len(audit.decisions) != 1:
@@ -79,7 +52,8 @@ def _check_audit(stores: Stores, audit: Audit, calm_reports: Mapping[str, str], 
         findings.broken(5, name, f"{len(stage.leased)} shards are leased and {len(stage.queued)} queued")
     try:
         accepted = _accepted(stores, audit)
-        told = _told(stores, name, stage, accepted, findings)
+        told = _told(stores, name, stage, accepted, fatal, findings)
+        check_accounts(stores, name, stage, len(accepted), findings)
         if len(audit.decisions) == 1:
             _check_report(stores, audit, stage, accepted, told, findings)
             _compare(stores.report(name), audit.decisions[0], calm_reports, findings)
@@ -92,18 +66,20 @@ def _accepted(stores: Stores, audit: Audit) -> dict[tuple[str, str | None], str]
     if audit.inputs["variants"] is None:
         return {}
     variants: dict[str, list[str]] = {}
-    for variant in stores.document(audit.inputs["variants"])["variants"]:
-        variants.setdefault(variant["item_id"], []).append(_variant_id(variant))
+    for chunk in stores.document(audit.inputs["variants"])["chunks"]:
+        for variant in stores.document(chunk)["variants"]:
+            variants.setdefault(variant["item_id"], []).append(_variant_id(variant))
     return {
         (item["item_id"], variant_id): item["target"]
-        for item in stores.document(audit.inputs["items"])["items"]
+        for chunk in stores.document(audit.inputs["items"])["chunks"]
+        for item in stores.document(chunk)["items"]
         if item["item_id"] in variants
         for variant_id in (None, *variants[item["item_id"]])
     }
 
 
 def _variant_id(variant: Mapping[str, Any]) -> str:
-    """A variant is known by its words: trials carry the id, documents the words. See `_asked`, which does the same."""
+    """A variant is known by its words: trials carry the id, documents the words. See `asked`, which does the same."""
     return " ".join(variant["question"].split())
 
 
@@ -112,6 +88,7 @@ def _told(
     audit: str,
     stage: Stage,
     accepted: Mapping[tuple[str, str | None], str],
+    fatal: str,
     findings: Findings,
 ) -> dict[tuple[str, str | None], str | None]:
     """What became of each accepted trial: what the model said, or None for one that was dead-lettered."""
@@ -121,20 +98,25 @@ def _told(
     if aliens := (stage.done.keys() | stage.dead.keys()) - stage.plan.keys():
         findings.broken(1, audit, f"{len(aliens)} shards were never planned")
     times, told = Counter[tuple[str, str | None]](), dict[tuple[str, str | None], str | None]()
-    for shard_id, digest in stage.plan.items():
-        trials = stores.document(digest)["trials"]
+    unlucky = 0
+    for shard_id, planned in stage.plan.items():
+        trials = stores.document(planned.digest)["trials"]
         if shard_id in stage.dead:
             findings.dead_lettered += len(trials)
+            unlucky += sum(fatal not in trial["prompt"] for trial in trials)
             for trial in trials:
-                times[_asked(trial)] += 1
-                told[_asked(trial)] = None
+                times[asked(trial)] += 1
+                told[asked(trial)] = None
         elif shard_id in stage.done:
             said = stores.document(stage.done[shard_id])["completions"]
             if len(said) != len(trials):
                 findings.broken(1, audit, f"shard {shard_id} has {len(trials)} trials and {len(said)} completions")
             for trial, completion in zip(trials, said, strict=False):
-                times[_asked(trial)] += 1
-                told[_asked(trial)] = completion["text"] if completion["error"] is None else _FAILED
+                times[asked(trial)] += 1
+                told[asked(trial)] = completion["text"] if completion["error"] is None else FAILED
+    if unlucky:
+        causes = sorted(set(stage.dead.values()))
+        findings.broken(1, audit, f"{unlucky} trials were given up that could be asked: {causes[0][:200]}")
     lost = [trial for trial in accepted if times[trial] == 0]
     twice = [trial for trial in times if times[trial] > 1]
     findings.lost += len(lost)
@@ -146,11 +128,6 @@ def _told(
     if strange := times.keys() - accepted.keys():
         findings.broken(1, audit, f"{len(strange)} trials were never accepted")
     return told
-
-
-def _asked(trial: Mapping[str, Any]) -> tuple[str, str | None]:
-    question = trial["prompt"].removeprefix("Question: ").rsplit("\nAnswer:", 1)[0]
-    return trial["item_id"], None if trial["variant_id"] is None else " ".join(question.split())
 
 
 def _check_report(
@@ -165,30 +142,31 @@ def _check_report(
     name = audit.audit_id
     manifest = stores.document(audit.inputs["manifest"])
     of_manifest = Counter((row["shard"], row["completions"]) for row in manifest["answered"])
-    of_ledger = Counter((stage.plan[shard], said) for shard, said in stage.done.items() if shard in stage.plan)
+    of_ledger = Counter((stage.plan[shard].digest, said) for shard, said in stage.done.items() if shard in stage.plan)
     if of_manifest != of_ledger:
         differ = sum(((of_manifest - of_ledger) + (of_ledger - of_manifest)).values())
         findings.broken(2, name, f"the scored manifest and the ledger differ in {differ} answered shards")
+    check_grades(stores, name, stage, manifest["answered"], accepted, findings)
     right = {
-        trial: _is_right(text, accepted[trial])
+        trial: is_right(text, accepted[trial])
         for trial, text in told.items()
-        if text is not None and text != _FAILED and trial in accepted
+        if text is not None and text != FAILED and trial in accepted
     }
     report = json.loads(stores.report(name))
     counts = report["counts"]
     expected = {
         "trials": len(accepted),
         "graded": len(right),
-        "failed": sum(text == _FAILED for text in told.values()),
+        "failed": sum(text == FAILED for text in told.values()),
         "dead_lettered": sum(text is None for text in told.values()),
         "correct": sum(right.values()),
     }
     if found := {key: counts[key] for key in expected if counts[key] != expected[key]}:
         findings.broken(2, name, f"the report counts {found}, the raw answers {expected}")
     by_item: dict[str, list[int]] = {}
-    for (item, variant), is_right in right.items():
+    for (item, variant), correct in right.items():
         if variant is not None:
-            by_item.setdefault(item, []).append(is_right)
+            by_item.setdefault(item, []).append(correct)
     perturbation = report["evidence"].get("perturbation") or {"items": []}
     wrong = [
         row["item_id"]
@@ -199,11 +177,6 @@ def _check_report(
     ]
     if wrong:
         findings.broken(2, name, f"{len(wrong)} items' scores are not those of their answers, e.g. {wrong[0]}")
-
-
-def _is_right(text: str, target: str) -> bool:
-    numbers = _NUMBER.findall(text)
-    return bool(numbers) and int(numbers[-1]) == int(target)
 
 
 def _compare(report: bytes, decision: Mapping[str, Any], calm: Mapping[str, str], findings: Findings) -> None:
@@ -228,14 +201,3 @@ def _check_registry(told: Sequence[Mapping[str, Any]], audits: Sequence[Audit], 
         if said.get(audit.audit_id, set()) != decisions:
             heard = len(said.get(audit.audit_id, ()))
             findings.broken(3, audit.audit_id, f"the registry heard {heard} decisions, and not the one on record")
-
-
-def _check_remains(stores: Stores, audits: set[str], findings: Findings) -> None:
-    for key, seconds in stores.keys().items():
-        owner = _OWNED.fullmatch(key)
-        if owner is None or owner["audit"] not in audits:
-            findings.broken(5, key, "the key has no owner")
-        elif seconds == -1:
-            findings.broken(5, key, "the key has no time to live")
-    if waiting := Counter(stores.waiting()):
-        findings.broken(5, "broker", f"messages are left: {dict(waiting)}")

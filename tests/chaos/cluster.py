@@ -18,6 +18,7 @@ from typing import Any
 
 import redis
 
+from proctor.domain.operator_endpoint import OperatorEndpoint
 from proctor.runtime.local_services import valkey_binary
 from proctor.runtime.settings import Settings
 from proctor.runtime.timing import Timing
@@ -27,9 +28,12 @@ from tests.chaos.triton import ChaosTriton
 from tests.support import REPOSITORY, free_port, missing, wait_until
 
 #: Seconds where a deployment has minutes, in the same order.
-QUICK = Timing(reconcile_interval_s=1.0, lease_s=4.0, visibility_timeout_s=6.0, answer_time_s=8.0)
+QUICK = Timing(
+    reconcile_interval_s=1.0, lease_s=6.0, visibility_timeout_s=8.0, answer_time_s=10.0,
+    presence_s=2.0, grace_s=3.0, outage_s=600.0,
+)  # fmt: skip
 
-
+_PATH = os.pathsep.join(filter(None, (str(REPOSITORY), os.environ.get("PYTHONPATH"))))
 _PR_SET_PDEATHSIG = 1
 
 
@@ -37,18 +41,34 @@ def _end_with_the_driver() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+def _state(pid: int) -> str:
+    """Of a process: running, sleeping, stopped ("T"), dead and not waited for ("Z"); "" where there is none."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return ""
+
+
 @dataclass(frozen=True)
 class Role:
-    """A worker that should run: which service, as which of its copies, and with how many children."""
+    """A worker that should run: which service, as which of its copies, and with how many messages at a time.
+
+    The inference worker handles several in threads, the others in child processes.
+    """
 
     service: str
     copy: int = 0
-    children: int = 1
+    concurrency: int = 1
 
     @property
     def name(self) -> str:
         """A name that no other worker has."""
         return f"{self.service}-{self.copy}"
+
+    @property
+    def has_children(self) -> bool:
+        """Whether its tasks run in processes of their own."""
+        return self.concurrency > 1 and self.service != "inference"
 
 
 ONE_OF_EACH = tuple(Role(name) for name in ("router", "perturbation", "inference", "scorer", "registry"))
@@ -81,7 +101,7 @@ class Cluster:
             broker_url=f"{url}/0",
             ledger_url=f"{url}/1",
             registry_uri="http://registry.invalid",
-            endpoints=endpoints,
+            endpoints={name: OperatorEndpoint(url=url) for name, url in endpoints.items()},
             timing=timing,
         )
         self.valkey: subprocess.Popen[bytes] | None = None
@@ -89,6 +109,9 @@ class Cluster:
         self.ledger = redis.Redis.from_url(self.settings.ledger_url, decode_responses=True)
         self.pids: dict[str, int] = {}
         self.deaths = 0
+        self.overstayed: list[str] = []
+        """Workers that were asked to leave and did not within their grace."""
+        self._leaving: dict[str, int] = {}
         self._skews: dict[str, float] = {}
         self._speaking = threading.Lock()
         self._nursery: subprocess.Popen[str] | None = None
@@ -96,7 +119,7 @@ class Cluster:
     def __enter__(self) -> Cluster:
         (self.home / "logs").mkdir(parents=True, exist_ok=True)
         self.start_broker()
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)}
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": _PATH}
         self._nursery = subprocess.Popen(
             [sys.executable, "-m", "tests.chaos.nursery"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY, env=environment,
@@ -154,12 +177,14 @@ class Cluster:
             self.valkey.wait()
 
     def start_model(self) -> None:
-        """Start the model server."""
+        """Start the model server, unless it runs."""
+        if self._model is not None and self._model.poll() is None:
+            return
         arguments = [str(self._model_port), str(self.home / "control")]
         self._model = subprocess.Popen(
             [sys.executable, "-m", "tests.chaos.model_server", *arguments],
             cwd=REPOSITORY,
-            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+            env={**os.environ, "PYTHONPATH": _PATH},
             preexec_fn=_end_with_the_driver,
         )
 
@@ -194,6 +219,30 @@ class Cluster:
         with suppress(ProcessLookupError):
             os.killpg(self.pids[role.name], number)
 
+    def ask_to_leave(self, role: Role) -> None:
+        """Have a worker get SIGTERM as soon as it has a shard in hand, which then takes longer than its grace."""
+        pid = self._leaving[role.name] = self.pids[role.name]
+        self.control.order(hooks.LEAVE + str(pid))
+
+    def see_off(self, role: Role) -> bool:
+        """Whether a worker that was asked to leave has left, or was not asked after all.
+
+        One that is still there long after its grace, and was not stopped meanwhile, is noted.
+        """
+        pid = self._leaving.get(role.name)
+        if pid is None or pid != self.pids[role.name] or self.control.take(hooks.LEAVE + str(pid)):
+            self._leaving.pop(role.name, None)
+            return True
+        since = float(self.control.standing(hooks.LEAVING + str(pid)) or time.monotonic())
+        if time.monotonic() - since < 2 * self.settings.timing.grace_s:
+            return False
+        if _state(pid) not in ("Z", "T", ""):
+            self.overstayed.append(role.name)
+            self.control.log("overstayed", role=role.name)
+            self.kill(role)
+        self._leaving.pop(role.name, None)
+        return True
+
     def children(self, role: Role) -> list[int]:
         """Process ids of a worker's children."""
         pid = self.pids[role.name]
@@ -213,7 +262,7 @@ class Cluster:
             hooks.SKEW: str(self._skews.get(role.name, 0.0)),
             hooks.PLANT: self._plant,
         }
-        arguments = ["--log-level", "WARNING", "--concurrency", str(role.children)]
+        arguments = ["--log-level", "WARNING", "--concurrency", str(role.concurrency)]
         log = str(self.home / "logs" / f"{role.name}.log")
         request = {"service": role.service, "arguments": arguments, "env": environment, "log": log}
         self.pids[role.name] = self._say({"start": request})["pid"]

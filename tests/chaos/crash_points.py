@@ -30,7 +30,10 @@ class CrashPoint(NamedTuple):
 
 
 _DELIVER, _ACK = "kombu.transport.virtual.base:Transport._deliver", "celery.worker.request:Request.acknowledge"
+_LEDGER, _RECORDS = "proctor.router.ledger:Ledger", "proctor.runtime.records:Records"
 SERVICES = ("router", "perturbation", "inference", "scorer", "registry")
+#: Decisions on their way to the registry, which makes tasks of them.
+EVENTS_QUEUE = "proctor.events.registry"
 
 
 #: The message that comes by itself; losing one of those proves nothing.
@@ -50,39 +53,59 @@ def _moved_to(state: str) -> Callable[[Any, tuple[Any, ...]], bool]:
     return lambda result, arguments: bool(result) and arguments[2] == state
 
 
+def _came_to(outcome: str) -> Callable[[Any, tuple[Any, ...]], bool]:
+    return lambda result, arguments: outcome in result
+
+
+def _is_half_an_artifact(result: Any, arguments: tuple[Any, ...]) -> bool:
+    path = os.readlink(f"/proc/self/fd/{arguments[0]}")
+    return "/artifacts/" in path and os.path.basename(path).startswith(".")
+
+
 #: In the order of a run.
 CRASH_POINTS = (
     # Taken from the queue and not yet noted as taken: the broker's own hole, in which a message is gone.
     *(CrashPoint(f"fetch-{name}", name, _DELIVER, after=False, when=_is_fetched) for name in SERVICES),
     # The work is done and the message not acknowledged: it will be delivered again.
     *(CrashPoint(f"ack-{name}", name, _ACK, after=False, when=_is_acknowledged) for name in SERVICES),
-    CrashPoint("probe", "router", "proctor.runtime.records:Records.advance", when=_moved_to("probing")),
-    CrashPoint("reword", "router", "proctor.runtime.records:Records.advance", when=_moved_to("rewording")),
-    CrashPoint("answer", "router", "proctor.runtime.records:Records.advance", when=_moved_to("answering")),
-    CrashPoint("plan", "router", "proctor.router.ledger:Ledger.plan"),
+    CrashPoint("probe", "router", f"{_RECORDS}.advance", when=_moved_to("probing")),
+    CrashPoint("reword", "router", f"{_RECORDS}.advance", when=_moved_to("rewording")),
+    CrashPoint("answer", "router", f"{_RECORDS}.advance", when=_moved_to("answering")),
+    # A part is laid down, and the next is not; with the last of them: nothing of them is handed out.
+    CrashPoint("plan", "router", f"{_LEDGER}.plan", when=lambda result, _: bool(result)),
+    # Credits of the pool are taken, and nothing is leased for them.
+    CrashPoint("claim", "router", "proctor.router.pools:Pools.claim", when=lambda result, _: bool(result.granted)),
     # Leased in the ledger, and its message not sent.
-    CrashPoint("lease", "router", "proctor.router.ledger:Ledger.lease", when=lambda result, _: bool(result)),
+    CrashPoint("lease", "router", f"{_LEDGER}.lease", when=lambda result, _: bool(result)),
+    # Noted as in hand, and nothing asked.
+    CrashPoint("hold", "inference", "proctor.runtime.presence:Presence.holding"),
     # Answered by the model, and the answers not stored.
     CrashPoint("infer", "inference", "proctor.inference.shards:Backends.answer"),
-    # Stored, and the router not told.
-    CrashPoint("store", "inference", "proctor.inference.tasks:put_model"),
     # In the middle of storing: a file with another name is left.
-    CrashPoint("storing", "inference", "proctor.runtime.artifacts:packed"),
-    # Recorded, and what comes next not handed out.
-    CrashPoint("record", "router", "proctor.router.ledger:Ledger.record", when=lambda result, _: result == "recorded"),
+    CrashPoint("storing", "inference", "os:fsync", after=False, when=_is_half_an_artifact),
+    # Stored, and the router not told.
+    CrashPoint("store", "inference", "proctor.inference.attempts:put_model"),
+    # Recorded, and what comes next not handed out, no credit given back, nothing graded.
+    CrashPoint("record", "router", f"{_LEDGER}.record_all", when=_came_to("recorded")),
     # The one 'complete' answer was given, and whoever got it is dead.
-    CrashPoint("fire", "router", "proctor.router.ledger:Ledger.record", when=lambda result, _: result == "complete"),
+    CrashPoint("fire", "router", f"{_LEDGER}.record_all", when=_came_to("complete")),
+    # Smaller shards are in the place of one that was lost again, and nobody has them.
+    CrashPoint("split", "router", f"{_LEDGER}.split", when=lambda result, _: bool(result)),
+    # Grades are stored, and the router not told.
+    CrashPoint("grade", "scorer", "proctor.scorer.tasks:grade_and_store", when=lambda result, _: bool(result)),
+    # Grades are noted, and the message that told of them is not acknowledged.
+    CrashPoint("graded", "router", f"{_LEDGER}.note_graded"),
     # The manifest is on record, and nobody asked to score it.
-    CrashPoint("finalise", "router", "proctor.runtime.records:Records.advance", when=_moved_to("scoring")),
+    CrashPoint("finalise", "router", f"{_RECORDS}.advance", when=_moved_to("scoring")),
     # The report is written, and the decision is not on record.
-    CrashPoint("report", "scorer", "proctor.runtime.records:Records.decide", after=False),
+    CrashPoint("report", "scorer", f"{_RECORDS}.decide", after=False),
     # The decision is on record, and nobody was told.
-    CrashPoint("decide", "scorer", "proctor.runtime.records:Records.decide"),
+    CrashPoint("decide", "scorer", f"{_RECORDS}.decide"),
     # The router was told, and the event did not leave; then that it left.
     CrashPoint("publish", "scorer", "proctor.scorer.tasks:publish_decision", after=False),
     CrashPoint("published", "scorer", "proctor.scorer.tasks:publish_decision"),
     # The router ends its wait for the scorer.
-    CrashPoint("register", "router", "proctor.runtime.records:Records.advance", when=_moved_to("registering")),
+    CrashPoint("register", "router", f"{_RECORDS}.advance", when=_moved_to("registering")),
     # The registry has the decision, and the router does not know.
     CrashPoint("write", "registry", "proctor.registry.tasks:write_with_retries"),
 )

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
-from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import redis
 
-from tests.chaos import hooks, model_server
+from tests.chaos import hooks
 from tests.chaos.cluster import Cluster, Role
-from tests.chaos.crash_points import CRASH_POINTS, SERVICES, TICK, CrashPoint
+from tests.chaos.crash_points import EVENTS_QUEUE, SERVICES, TICK, CrashPoint
 
 
 class Fault(Protocol):
@@ -145,7 +143,8 @@ class Redeliver(_Momentary):
             held = [json.loads(text) for text in cluster.broker.hvals("unacked")]
             for message, _, queue in held:
                 message["properties"]["delivery_info"]["redelivered"] = True
-                cluster.broker.rpush(queue, json.dumps(message))  # to the front, as kombu does
+                # To the front, as kombu does. An event's routing key is not the name of its queue.
+                cluster.broker.rpush(queue if queue in SERVICES else EVENTS_QUEUE, json.dumps(message))
             return bool(held)
         return False
 
@@ -160,7 +159,7 @@ class LoseMessage(_Momentary):
 
     def inject(self, cluster: Cluster) -> bool:
         with suppress(redis.RedisError):
-            for queue in SERVICES:
+            for queue in (*SERVICES, EVENTS_QUEUE):
                 waiting: Any = cluster.broker.lrange(queue, 0, -1)
                 for text in waiting:
                     task = json.loads(text)["headers"].get("task")
@@ -205,6 +204,45 @@ class KillModel:
 
     def undo(self, cluster: Cluster) -> None:
         cluster.start_model()
+
+
+@dataclass(frozen=True)
+class EndpointsAway:
+    """Every model is away for longer than a worker tries again: the breakers of their pools open, and close again."""
+
+    away_s: float = 3.0
+    name: str = "endpoint away"
+
+    def hold_s(self, cluster: Cluster) -> float:
+        return self.away_s
+
+    def inject(self, cluster: Cluster) -> bool:
+        cluster.control.order(hooks.BROKEN_MODEL)
+        cluster.stop_model()
+        return True
+
+    def undo(self, cluster: Cluster) -> None:
+        cluster.control.withdraw(hooks.BROKEN_MODEL)
+        cluster.start_model()
+
+
+@dataclass(frozen=True)
+class AskToLeave:
+    """SIGTERM of a worker with a shard in hand: it hands back what it cannot finish in its grace, and leaves."""
+
+    role: Role
+    name: str = "worker asked to leave"
+
+    def hold_s(self, cluster: Cluster) -> float:
+        return cluster.settings.timing.grace_s + 1.0
+
+    def inject(self, cluster: Cluster) -> bool:
+        cluster.ask_to_leave(self.role)
+        return True
+
+    def undo(self, cluster: Cluster) -> None:
+        # A last look where it was asked only now: its grace is not over.
+        cluster.tend_until(lambda: cluster.see_off(self.role), timeout_s=3 * cluster.settings.timing.grace_s)
 
 
 @dataclass(frozen=True)
@@ -259,40 +297,3 @@ class CrashAt(_Momentary):
     def inject(self, cluster: Cluster) -> bool:
         cluster.control.order(f"crash-{self.point.name}")
         return True
-
-
-def kinds(roles: Sequence[Role], rng: random.Random, *, triton: bool = False) -> list[Fault]:
-    """One fault of every kind, each with its victim drawn; that of Triton only where there is one."""
-    any_role = rng.choice(roles)
-    pools = [role for role in roles if role.children > 1]
-    answering = [role for role in roles if role.service in ("inference", "router")]
-    return [
-        *(
-            KillWorker(rng.choice([role for role in roles if role.service == name]))
-            for name in {r.service: 0 for r in roles}
-        ),
-        *(KillChild(rng.choice(pools), rng.randrange(1 << 16)) for _ in pools[:1]),
-        PauseWorker(rng.choice(answering)),
-        RestartBroker(),
-        ResetConnections(),
-        Redeliver(),
-        LoseMessage(),
-        KillModel(),
-        *([KillTriton()] if triton else []),
-        Standing("model slow", hooks.SLOW_MODEL, 2.0, "0.3"),
-        Standing("model erring", hooks.BROKEN_MODEL, 0.5),
-        Standing("model answers out of order", model_server.DISORDERED_MODEL, 2.0),
-        Standing("model drops connections", model_server.ABRUPT_MODEL, 0.5),
-        Standing("artifact store full", hooks.DISK_FULL, 0.5),
-        WrongClock(any_role, rng.choice([-3600.0, 3600.0])),
-        *(CrashAt(point) for point in CRASH_POINTS),
-    ]
-
-
-def schedule(roles: Sequence[Role], seed: int, *, triton: bool = False) -> Iterator[Fault]:
-    """Faults without end: every kind once, in a drawn order, and again with other victims and in another order."""
-    rng = random.Random(seed)
-    while True:
-        batch = kinds(roles, rng, triton=triton)
-        rng.shuffle(batch)
-        yield from batch

@@ -16,7 +16,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,10 @@ from tests.chaos.control import Control
 #: Environment of a worker: the control folder; seconds by which its clock is wrong; the planted bug, if any.
 CONTROL, SKEW, PLANT = "CHAOS_CONTROL", "CHAOS_SKEW_S", "CHAOS_PLANT"
 DISK_FULL, SLOW_MODEL, BROKEN_MODEL = "disk-full", "slow-model", "broken-model"
+#: With a process id: it gets SIGTERM with a shard in hand, which it then takes as long for as it may.
+LEAVE = "leave-"
+#: With a process id: when that was, by the clock that all processes share.
+LEAVING = "leaving-"
 REGISTRY = "registry.jsonl"
 
 
@@ -107,9 +111,13 @@ def _answer_in_process(control: Control) -> None:
     import asyncio
 
     from proctor.domain.endpoint import EndpointSpec
+    from proctor.domain.messages import RunShards, ShardAnswer, ShardToRun
     from proctor.domain.trial import Completion, Decoding, Trial
+    from proctor.inference.attempts import Attempts
     from proctor.inference.backend import Answer, Backend, Probe, TrialFailure, answered, failed
     from proctor.runtime.settings import Settings
+
+    leave = LEAVE + str(os.getpid())
 
     class Sums:
         """The model of `tests.chaos.arithmetic`, where the reference models would be."""
@@ -122,6 +130,10 @@ def _answer_in_process(control: Control) -> None:
 
         async def complete(self, trials: Sequence[Trial], decoding: Decoding, *, deadline_s: float) -> list[Completion]:
             began = time.monotonic()
+            if control.take(leave):
+                control.order(LEAVING + str(os.getpid()), str(time.monotonic()))
+                os.kill(os.getpid(), signal.SIGTERM)
+                await asyncio.sleep(deadline_s)
             if (wait := control.standing(SLOW_MODEL)) is not None:
                 await asyncio.sleep(min(float(wait), deadline_s))
             if control.standing(BROKEN_MODEL) is not None:
@@ -145,14 +157,15 @@ def _answer_in_process(control: Control) -> None:
         backend: Backend = open_backend(spec, settings)
         return backend
 
-    def logged(message: Any) -> Any:
-        control.log("begin", audit=message.audit_id, shard=message.shard_id, attempt=message.attempt)
-        answer = attempt(message)
-        control.log("end", audit=message.audit_id, shard=message.shard_id, attempt=message.attempt)
+    async def logged(self: Attempts, message: RunShards, shard: ShardToRun) -> ShardAnswer:
+        named = {"audit": message.audit_id, "shard": shard.shard_id, "attempt": shard.attempt}
+        control.log("begin", **named)
+        answer = await attempt(self, message, shard)
+        control.log("end", **named, handed_back=answer.handed_back)
         return answer
 
     open_backend = replace("proctor.inference.shards", "open_backend", opened)
-    attempt = replace("proctor.inference.tasks", "_attempt", logged)
+    attempt, Attempts._attempt = Attempts._attempt, logged  # type: ignore[method-assign]
 
 
 def _write_to_a_file(path: Path) -> None:
@@ -171,18 +184,26 @@ def _write_to_a_file(path: Path) -> None:
 
 
 def _log_the_ledger(control: Control) -> None:
-    from proctor.router.ledger import Ledger
+    from proctor.router.ledger import Answer, Failed, Ledger, Recorded
+    from proctor.router.pools import Outage, Pools
 
-    record, fail = Ledger.record, Ledger.fail
+    record_all, fail, unreachable = Ledger.record_all, Ledger.fail, Pools.unreachable
 
-    def recorded(self: Ledger, audit_id: str, stage: str, shard_id: str, completions: str) -> str:
-        outcome = record(self, audit_id, stage, shard_id, completions)
-        control.log("record", audit=audit_id, shard=shard_id, outcome=outcome)
-        return outcome
+    def recorded(self: Ledger, audit_id: str, stage: str, answers: Iterable[Answer]) -> list[Recorded]:
+        rows = list(answers)
+        outcomes = record_all(self, audit_id, stage, rows)
+        for row, outcome in zip(rows, outcomes, strict=True):
+            control.log("record", audit=audit_id, shard=row[0], outcome=outcome)
+        return outcomes
 
-    def given_up(self: Ledger, audit_id: str, stage: str, shard_id: str, attempt: int, **keywords: Any) -> str:
+    def given_up(self: Ledger, audit_id: str, stage: str, shard_id: str, attempt: int, **keywords: Any) -> Failed:
         outcome = fail(self, audit_id, stage, shard_id, attempt, **keywords)
-        control.log("fail", audit=audit_id, shard=shard_id, outcome=outcome, cause=keywords["cause"])
+        control.log("fail", audit=audit_id, shard=shard_id, outcome=outcome, **keywords)
         return outcome
 
-    Ledger.record, Ledger.fail = recorded, given_up  # type: ignore[method-assign]
+    def away(self: Pools, pool: str, *shard: str, **keywords: Any) -> Outage:
+        outage = unreachable(self, pool, *shard, **keywords)
+        control.log("away", pool=pool, since_s=outage.since_s)
+        return outage
+
+    Ledger.record_all, Ledger.fail, Pools.unreachable = recorded, given_up, away  # type: ignore[method-assign]

@@ -19,20 +19,24 @@ from typing import Any
 from proctor.runtime.timing import Timing
 from proctor.runtime.triton_server import obstacle
 from tests.chaos import checker, figures
-from tests.chaos.arithmetic import Benchmark
+from tests.chaos.arithmetic import POISON, Benchmark
 from tests.chaos.audits import Client, report_bytes
 from tests.chaos.cluster import QUICK, Cluster, Role
 from tests.chaos.crash_points import CRASH_POINTS
-from tests.chaos.faults import Fault, schedule
+from tests.chaos.faults import Fault
+from tests.chaos.findings import Findings
+from tests.chaos.schedule import schedule
 from tests.chaos.stores import Stores
 
-#: Two of what is asked most, one of them with children, so that one may die while the other works.
+#: Two of what is asked most, so that one may die while the other works; and one whose tasks run in children.
 ROLES = (
-    Role("router", 0), Role("router", 1), Role("perturbation"), Role("inference", 0),
-    Role("inference", 1, children=2), Role("scorer"), Role("registry"),
+    Role("router", 0), Role("router", 1), Role("perturbation"), Role("inference", 0, concurrency=2),
+    Role("inference", 1, concurrency=2), Role("scorer", concurrency=2), Role("registry"),
 )  # fmt: skip
 #: Faults that are held at the same time. More, and nobody is left to recover.
 _HELD = 3
+#: Items of an audit that is over soon; and so many that the poisoned prompt is less of its arm than one may lose.
+_SMALL = 40
 
 
 @dataclass(frozen=True)
@@ -43,14 +47,17 @@ class Lane:
     endpoint: str = "in-process"
 
 
-def lanes(items: int, *, count: int, triton: bool = False) -> tuple[Lane, ...]:
-    """Lanes of a run: most in process, one over HTTP, one with a prompt that kills whoever asks it, one on Triton."""
+def lanes(items: int, *, count: int, small: int = 0, triton: bool = False) -> tuple[Lane, ...]:
+    """Lanes of a run: audits of so many items, small ones, one over HTTP, one with a prompt that kills whoever asks it.
+
+    The large ones have several parts; the small ones come often to what an audit does once.
+    """
     return (
         *(Lane(Benchmark(f"sums-{n}", items)) for n in range(count)),
-        Lane(Benchmark("http", max(20, items // 10)), "http"),
-        *([Lane(Benchmark("triton", max(20, items // 10)), "triton")] if triton else []),
-        # So many that the shard of the poisoned prompt is less of its arm than what an audit may lose.
-        Lane(Benchmark("poisoned", 500, poisoned=True)),
+        *(Lane(Benchmark(f"small-{n}", _SMALL)) for n in range(small)),
+        Lane(Benchmark("http", _SMALL), "http"),
+        *([Lane(Benchmark("triton", _SMALL), "triton")] if triton else []),
+        Lane(Benchmark("poisoned", _SMALL, poisoned=True)),
     )
 
 
@@ -58,7 +65,7 @@ def lanes(items: int, *, count: int, triton: bool = False) -> tuple[Lane, ...]:
 class Outcome:
     """What came of a run."""
 
-    findings: checker.Findings = field(default_factory=checker.Findings)
+    findings: Findings = field(default_factory=Findings)
     trials: int = 0
     seconds: float = 0.0
     faults: Counter[str] = field(default_factory=Counter)
@@ -158,8 +165,12 @@ class Run:
             self.cluster.control.withdraw(f"crash-{point.name}")
         settings = self.cluster.settings
         stores = Stores(self.cluster.home, settings.broker_url, settings.ledger_url)
-        self.cluster.tend_until(lambda: not stores.waiting(), timeout_s=10 * settings.timing.visibility_timeout_s)
-        outcome.findings = checker.check(stores, calm_reports)
+        # A router that died may leave credits, which end like leases, and a message that no worker had.
+        for at_rest in (lambda: not stores.waiting(), lambda: not stores.held()):
+            self.cluster.tend_until(at_rest, timeout_s=10 * settings.timing.visibility_timeout_s)
+        outcome.findings = checker.check(stores, calm_reports, fatal=POISON)
+        for role in self.cluster.overstayed:
+            outcome.findings.broken(5, role, "was asked to leave, and did not within its grace")
         outcome.events, outcome.restarts = self.cluster.control.events(), self._client.restarts
         outcome.deaths = self.cluster.deaths
         for lane, audit in self.decided:
@@ -189,23 +200,22 @@ def run_lanes(
 def main() -> None:
     """A calm run, then a long one with faults; prints the table, and fails where an invariant does not hold."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--faults", type=int, default=1000)
+    parser.add_argument("--faults", type=int, default=1650)
     parser.add_argument("--trials", type=int, default=1_000_000)
     parser.add_argument(
         "--minutes", type=float, default=60.0, help="the run ends after so long, whatever it has reached"
     )
-    parser.add_argument("--every", type=float, default=0.8, metavar="SECONDS", help="between two faults")
-    parser.add_argument("--items", type=int, default=1000, help="of an audit; each is asked in four wordings")
-    parser.add_argument(
-        "--lanes", type=int, default=4, help="audits at a time, beside the one over HTTP and the poisoned one"
-    )
+    parser.add_argument("--every", type=float, default=0.7, metavar="SECONDS", help="between two faults")
+    parser.add_argument("--items", type=int, default=2500, help="of a large audit; each is asked in four wordings")
+    parser.add_argument("--lanes", type=int, default=3, help="large audits at a time")
+    parser.add_argument("--small", type=int, default=2, help="small ones, beside one over HTTP and the poisoned one")
     parser.add_argument("--calm-seconds", type=float, default=30.0, help="of the run to compare with")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--home", type=Path, help="folder for logs and stores; a temporary one that stays, by default")
     arguments = parser.parse_args()
     home = arguments.home or Path(tempfile.mkdtemp(prefix="proctor-chaos-"))
     triton = obstacle() is None
-    of = lanes(arguments.items, count=arguments.lanes, triton=triton)
+    of = lanes(arguments.items, count=arguments.lanes, small=arguments.small, triton=triton)
     print(f"everything is kept in {home}", flush=True)
     calm = run_lanes(home / "calm", of, Extent(limit_s=arguments.calm_seconds))
     calm.findings.raise_if_broken()
@@ -242,6 +252,13 @@ def table(calm: Outcome, chaos: Outcome) -> str:
             f"{chaos.rate:,.0f} / {calm.rate:,.0f} trials/s = {chaos.rate / calm.rate:.2f}",
         ),
         ("crash points", f"{len(crashed)} of {len(CRASH_POINTS)}, the rarest {fewest[0]} times ({fewest[1]})"),
+        (
+            "attempts lost; shards handed back; outages",
+            f"{figures.lost_attempts(chaos.events):,}; {figures.handed_back(chaos.events):,}; "
+            f"{figures.outages(chaos.events):,}",
+        ),
+        ("messages of a worker whose clock was ahead", f"{found.postdated}"),
+        ("shards graded ahead", f"{found.graded_ahead:,} of {found.shards:,}"),
         ("audits that failed and were started again", f"{len(chaos.restarts)}"),
         ("violations", f"{len(found.violations)}"),
     ]

@@ -19,17 +19,30 @@ import redis
 _TICK = "router.reconcile"
 
 
+class Planned(NamedTuple):
+    """A shard of the plan."""
+
+    position: int
+    n_trials: int
+    digest: str
+
+
 class Stage(NamedTuple):
     """One stage of one audit, as it lies in the ledger."""
 
-    plan: dict[str, str]
-    """Shard id → digest of its trials."""
+    plan: dict[str, Planned]
     done: dict[str, str]
     """Shard id → digest of its completions."""
     dead: dict[str, str]
     """Shard id → cause."""
     leased: set[str]
     queued: set[str]
+    graded: dict[str, tuple[str, str]]
+    """Digest of a shard → digests of the completions that were graded, and of their grades."""
+    parts: dict[str, int]
+    """Parts `laid` down `of` so many; trials `planned` in them, and `trials` in all."""
+    spent: dict[str, int]
+    """Trials, input_tokens and output_tokens of what was recorded."""
 
 
 class Audit(NamedTuple):
@@ -65,14 +78,30 @@ class Stores:
         prefix = f"proctor:{{{audit_id}}}:{stage}:"
         client: Any = redis.Redis.from_url(self._ledger_url, decode_responses=True)
         with closing(client) as ledger:
-            plan = {shard: entry.split(" ")[2] for shard, entry in ledger.hgetall(prefix + "plan").items()}
+            spent = ledger.hgetall(f"proctor:{{{audit_id}}}:spent").items()
             return Stage(
-                plan,
-                ledger.hgetall(prefix + "done"),
-                ledger.hgetall(prefix + "dead"),
-                set(ledger.zrange(prefix + "leases", 0, -1)),
-                set(ledger.zrange(prefix + "queue", 0, -1)),
+                plan={shard: _planned(entry) for shard, entry in ledger.hgetall(prefix + "plan").items()},
+                done=ledger.hgetall(prefix + "done"),
+                dead=ledger.hgetall(prefix + "dead"),
+                leased=set(ledger.zrange(prefix + "leases", 0, -1)),
+                queued=set(ledger.zrange(prefix + "queue", 0, -1)),
+                graded={key: _two(value) for key, value in ledger.hgetall(prefix + "graded").items()},
+                parts={key: int(value) for key, value in ledger.hgetall(prefix + "parts").items()},
+                spent={key.split(" ")[1]: int(value) for key, value in spent if key.split(" ")[0] == stage},
             )
+
+    def held(self) -> list[str]:
+        """What the pools hold or want for an audit, and that has not run out by the server's clock."""
+        client: Any = redis.Redis.from_url(self._ledger_url, decode_responses=True)
+        with closing(client) as ledger:
+            seconds, micros = ledger.time()
+            now_ms, found = seconds * 1000 + micros // 1000, list[str]()
+            for key in ledger.scan_iter("proctor:pool:*:credits", count=1000):
+                found += [f"credit {name}" for name in ledger.zrangebyscore(key, f"({now_ms}", "+inf")]
+            for key in ledger.scan_iter("proctor:pool:*:wants", count=1000):
+                wants = ledger.hgetall(key).items()
+                found += [f"want {audit}" for audit, wish in wants if int(wish.split(" ")[2]) > now_ms]
+        return found
 
     def keys(self) -> dict[str, int]:
         """Every key of the ledger, with the seconds that it has to live; -1 for ever."""
@@ -80,13 +109,24 @@ class Stores:
             return {key: ledger.ttl(key) for key in ledger.scan_iter(count=1000)}
 
     def waiting(self) -> list[str]:
-        """Task names of the messages that are queued or unacknowledged at the broker, the periodic one left out."""
-        found = []
+        """Task names of the messages that are queued or unacknowledged at the broker, the periodic one left out.
+
+        Nor is one counted that a worker took whose clock was ahead: the broker goes by that clock, and gives it to
+        another when that time has come. See `postdated`.
+        """
+        found, postdated = list[str](), set(self.postdated())
         with closing(redis.Redis.from_url(self._broker_url, decode_responses=True)) as broker:
-            found += [_task(json.loads(text)[0]) for text in broker.hvals("unacked")]
+            unacked: Any = broker.hgetall("unacked")
+            found += [_task(json.loads(text)[0]) for tag, text in unacked.items() if tag not in postdated]
             for key in broker.scan_iter(count=1000, _type="LIST"):
                 found += [_task(json.loads(text)) for text in broker.lrange(key, 0, -1)]
         return [task for task in found if task != _TICK]
+
+    def postdated(self) -> list[str]:
+        """Tags of the unacknowledged messages that were taken in the future."""
+        client: Any = redis.Redis.from_url(self._broker_url, decode_responses=True)
+        with closing(client) as broker:
+            return list(broker.zrangebyscore("unacked_index", f"({broker.time()[0] + 60}", "+inf"))
 
     def document(self, digest: str) -> Any:
         """A JSON document of the artifact store, by the digest that its bytes must have.
@@ -122,3 +162,13 @@ class Stores:
 
 def _task(message: dict[str, Any]) -> str:
     return str(message.get("headers", {}).get("task") or "an event")
+
+
+def _planned(entry: str) -> Planned:
+    position, n_trials, digest = entry.split(" ")
+    return Planned(int(position), int(n_trials), digest)
+
+
+def _two(entry: str) -> tuple[str, str]:
+    completions, grades = entry.split(" ")
+    return completions, grades

@@ -13,14 +13,15 @@ import pytest
 
 from tests.chaos import figures
 from tests.chaos.crash_points import CRASH_POINTS, CrashPoint
-from tests.chaos.faults import kinds
 from tests.chaos.run import ROLES, Extent, lanes, run_lanes
+from tests.chaos.schedule import kinds
 
 pytestmark = pytest.mark.timeout(300)
 
 
 def test_every_fault_and_every_crash_point_loses_nothing_and_counts_nothing_twice(tmp_path: Path) -> None:
-    of = lanes(150, count=2)
+    # So many items that they are two chunks, and two parts of a stage.
+    of = lanes(1100, count=1, small=1)
     calm = run_lanes(tmp_path / "calm", of, Extent(rounds=1))
     calm.findings.raise_if_broken()
     rng = random.Random(5)
@@ -32,11 +33,13 @@ def test_every_fault_and_every_crash_point_loses_nothing_and_counts_nothing_twic
     assert chaos.faults.keys() == {fault.name for fault in faults}
     assert figures.crashes(chaos.events).keys() == {point.name for point in CRASH_POINTS}
     assert figures.duplicates_suppressed(chaos.events) > 0
+    assert figures.outages(chaos.events) > 0
+    assert figures.handed_back(chaos.events) > 0
     assert chaos.findings.reports_compared == chaos.findings.audits > len(of)
 
 
 def test_the_checker_shares_no_code_with_what_it_checks() -> None:
-    for name in ("checker", "stores"):
+    for name in ("checker", "stores", "reading", "accounts", "remains", "findings"):
         tree = ast.parse((Path(__file__).parent / f"{name}.py").read_text())
         modules = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
         modules |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}

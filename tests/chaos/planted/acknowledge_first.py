@@ -12,25 +12,23 @@ def plant(service: str) -> None:
     if service != "inference":
         return
     from proctor.domain.canonical import bytes_digest
-    from proctor.domain.messages import RunShard, ShardAnswered
+    from proctor.domain.messages import RunShards, ShardAnswer, ShardsAnswered, ShardToRun
+    from proctor.inference.attempts import Attempts
     from proctor.runtime.tasks import send, worker_artifacts
 
-    last: list[Any] = []
+    named: dict[str, Any] = {}
 
     def only_named(_: Any, model: Any) -> str:
-        last[:] = [model]
-        return bytes_digest(model.model_dump_json(by_alias=True).encode("utf-8"))
-
-    def told_first(message: RunShard) -> str:
-        digest: str = answer(message)
-        send(
-            ShardAnswered(
-                audit_id=message.audit_id, stage=message.stage, shard_id=message.shard_id, attempt=message.attempt,
-                completions=digest,
-            )
-        )  # fmt: skip
-        store(worker_artifacts(), last[0])
+        digest = bytes_digest(model.model_dump_json(by_alias=True).encode("utf-8"))
+        named[digest] = model
         return digest
 
-    store = replace("proctor.inference.tasks", "put_model", only_named)
-    answer = replace("proctor.inference.tasks", "_answered", told_first)
+    async def told_first(self: Attempts, message: RunShards, shard: ShardToRun) -> ShardAnswer:
+        answer = await answered(self, message, shard)
+        send(ShardsAnswered(audit_id=message.audit_id, stage=message.stage, answers=(answer,)))
+        if answer.completions is not None:
+            store(worker_artifacts(), named.pop(answer.completions))
+        return answer
+
+    store = replace("proctor.inference.attempts", "put_model", only_named)
+    answered, Attempts._answered = Attempts._answered, told_first  # type: ignore[method-assign]

@@ -6,14 +6,22 @@ from typing import Any
 
 #: As `record.lua`, with a counter (kept under `fired`) in place of set membership. KEYS and ARGV are the same.
 _RECORD = """
-redis.call('HSETNX', KEYS[4], ARGV[2], ARGV[3])
-redis.call('EXPIRE', KEYS[4], ARGV[1])
-redis.call('ZREM', KEYS[3], ARGV[2])
-redis.call('ZREM', KEYS[2], ARGV[2])
-local answered = redis.call('INCR', KEYS[6])
-redis.call('EXPIRE', KEYS[6], ARGV[1])
-if answered == redis.call('HLEN', KEYS[1]) then return 'complete' end
-return 'recorded'
+local outcomes = {}
+for i = 3, #ARGV, 4 do
+  local new = redis.call('HSETNX', KEYS[6], ARGV[i], ARGV[i + 1])
+  if new == 1 then
+    local trials = string.match(redis.call('HGET', KEYS[3], ARGV[i]), '^%d+ (%d+)')
+    redis.call('HINCRBY', KEYS[1], ARGV[2] .. ' trials', trials)
+    redis.call('HINCRBY', KEYS[1], ARGV[2] .. ' input_tokens', ARGV[i + 2])
+    redis.call('HINCRBY', KEYS[1], ARGV[2] .. ' output_tokens', ARGV[i + 3])
+  end
+  redis.call('ZREM', KEYS[5], ARGV[i])
+  redis.call('ZREM', KEYS[4], ARGV[i])
+  local answered = redis.call('INCR', KEYS[8])
+  outcomes[#outcomes + 1] = answered == redis.call('HLEN', KEYS[3]) and 'complete' or 'recorded'
+end
+for _, key in ipairs(KEYS) do redis.call('EXPIRE', key, ARGV[1]) end
+return outcomes
 """
 
 
@@ -21,17 +29,18 @@ def plant(service: str) -> None:
     """Have the router count instead of look."""
     if service != "router":
         return
-    from proctor.router.ledger import Ledger
+    from proctor.router.ledger import Ledger, Standing
 
-    begin = Ledger.__init__
+    begin, look = Ledger.__init__, Ledger.standing
 
     def with_a_counter(self: Ledger, url: str) -> None:
         begin(self, url)
         self._scripts["record"] = self._redis.register_script(_RECORD)
 
-    def counted_out(self: Ledger, audit_id: str, stage: str) -> bool:
+    def counted_out(self: Ledger, audit_id: str, stage: str, n: int) -> Standing:
+        standing: Standing = look(self, audit_id, stage, n)
         counter: Any = self._redis.get(self._key(audit_id, stage, "fired"))
         planned: Any = self._redis.hlen(self._key(audit_id, stage, "plan"))
-        return counter is not None and int(counter) >= planned > 0
+        return standing._replace(complete=counter is not None and int(counter) >= planned > 0)
 
-    Ledger.__init__, Ledger.is_complete = with_a_counter, counted_out  # type: ignore[method-assign]
+    Ledger.__init__, Ledger.standing = with_a_counter, counted_out  # type: ignore[method-assign]

@@ -7,6 +7,7 @@ results that differ by a byte was counted as two. 5.7 counts it by its task's id
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from celery import chord
@@ -28,50 +29,53 @@ def plant(service: str) -> None:
 
 
 def _send_chords(app: Any) -> None:
-    from proctor.router import tasks
+    from proctor.domain.messages import Message, RunShards
+    from proctor.router import packs, tasks
     from proctor.router.dispatch import Dispatcher
-    from proctor.router.ledger import Ledger
+    from proctor.router.ledger import Answer
     from proctor.router.stages import stage_under_way
 
-    go_on, sent = Dispatcher.go_on, list[Any]()
+    go_on, reconcile = Dispatcher.go_on, Dispatcher.reconcile
 
     def one_chord(self: Dispatcher, audit_id: str) -> None:
-        sent.clear()
-        go_on(Dispatcher(self.records, self.artifacts, self.ledger, sent.append, self.timing), audit_id)
-        if sent:
-            header = [app.signature(_HEADER, kwargs={"message": shard.plain()}, queue="inference") for shard in sent]
-            chord(header)(app.signature(_BODY, kwargs={"audit_id": audit_id}, queue="router"))
+        asked = list[RunShards]()
 
-    def lease_all(self: Ledger, audit_id: str, stage: str, **keywords: Any) -> Any:
-        return lease(self, audit_id, stage, **{**keywords, "window": 1 << 20})
+        def collect(message: Message) -> None:
+            asked.append(message) if isinstance(message, RunShards) else self.send(message)
+
+        go_on(replace(self, send=collect), audit_id)
+        if asked:
+            header = [app.signature(_HEADER, kwargs={"message": pack.plain()}, queue="inference") for pack in asked]
+            chord(header)(app.signature(_BODY, kwargs={"audit_id": audit_id}, queue="router"))
 
     def but_for_chords(self: Dispatcher, audit_id: str) -> None:
         if stage_under_way(self.view(audit_id)) is None:
             reconcile(self, audit_id)
 
-    def ended(results: list[dict[str, Any]], audit_id: str) -> None:
+    def ended(results: list[list[list[Any]]], audit_id: str) -> None:
         dispatcher = tasks._dispatcher()
-        for answer in results:
-            dispatcher.ledger.record(audit_id, "answer", answer["shard_id"], answer["completions"])
+        for pack in results:
+            dispatcher.ledger.record_all(audit_id, "answer", [Answer(*row) for row in pack])
         audit = dispatcher.view(audit_id)
         stage = stage_under_way(audit)
         if stage is not None:
             dispatcher._finish(audit, stage)
 
-    lease, reconcile = Ledger.lease, Dispatcher.reconcile
-    Ledger.lease, Dispatcher.go_on = lease_all, one_chord  # type: ignore[method-assign]
-    Dispatcher.reconcile = but_for_chords  # type: ignore[method-assign]
+    packs.capacity = lambda slots, together: 1 << 20
+    Dispatcher.go_on, Dispatcher.reconcile = one_chord, but_for_chords  # type: ignore[method-assign]
     app.task(ended, name=_BODY)
 
 
 def _answer_chords(app: Any) -> None:
-    import time
-
-    from proctor.domain.messages import RunShard
+    from proctor.domain.messages import RunShards
     from proctor.inference import tasks
 
-    def answer(message: dict[str, Any]) -> dict[str, Any]:
-        said = tasks._attempt(RunShard.model_validate(message))
-        return {"shard_id": said.shard_id, "completions": said.completions, "latency_ms": time.monotonic() * 1000}
+    def answer(message: dict[str, Any]) -> list[tuple[Any, ...]]:
+        batches = tasks._worker().attempts.run(RunShards.model_validate(message))
+        return [
+            (said.shard_id, said.completions, said.input_tokens, said.output_tokens)
+            for batch in batches
+            for said in batch
+        ]
 
     app.task(answer, name=_HEADER)

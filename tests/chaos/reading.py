@@ -1,0 +1,32 @@
+"""What a trial's words and its answer say, worked out anew: nothing of Proctor is imported."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+#: In place of an answer: the model was asked and gave none, for good. Such a trial is an error row, and is not graded.
+FAILED = "\0"
+_NUMBER = re.compile(r"-?\d+")
+
+
+def asked(trial: Mapping[str, Any]) -> tuple[str, str | None]:
+    """The trial as items and variants know it: by its item, and the words in which that is asked; None for its own."""
+    question = trial["prompt"].removeprefix("Question: ").rsplit("\nAnswer:", 1)[0]
+    return trial["item_id"], None if trial["variant_id"] is None else " ".join(question.split())
+
+
+def is_right(text: str, target: str) -> bool:
+    """Whether an answer says the target: by its last number."""
+    numbers = _NUMBER.findall(text)
+    return bool(numbers) and int(numbers[-1]) == int(target)
+
+
+def outcome(completion: Mapping[str, Any], target: str) -> str | None:
+    """The grade of a completion: None for one that is none."""
+    if completion["error"] is not None:
+        return None
+    if not _NUMBER.search(completion["text"]):
+        return "invalid"
+    return "correct" if is_right(completion["text"], target) else "incorrect"
