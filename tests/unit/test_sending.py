@@ -1,12 +1,15 @@
-"""Sending messages while the broker's connections break."""
+"""Sending and handling messages while the broker's connections break, or a store is away."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, ClassVar
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
-from proctor.domain.messages import TakeOn
+from proctor.domain.errors import StoreError
+from proctor.domain.messages import Message, TakeOn
 from proctor.runtime import tasks
 
 
@@ -50,3 +53,39 @@ def test_a_defect_is_not_taken_for_a_closed_channel(monkeypatch: pytest.MonkeyPa
     with pytest.raises(AttributeError, match="no_such_attribute"):
         tasks.send(TakeOn(audit_id="a"))
     assert len(sent) == 1
+
+
+class _Handled(Message):
+    task: ClassVar[str] = "router.handled_by_a_test"
+
+
+@pytest.fixture
+def no_waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(tasks.time, "sleep", lambda _: None)
+    yield
+    tasks.app.tasks.unregister(_Handled.task)
+
+
+@pytest.mark.parametrize("away", [StoreError("the ledger did not answer"), OperationalError("SELECT 1", {}, OSError())])
+@pytest.mark.usefixtures("no_waits")
+def test_a_step_that_a_store_did_not_let_end_is_taken_again(away: Exception) -> None:
+    taken = list[Message]()
+
+    def step(message: _Handled) -> None:
+        taken.append(message)
+        if len(taken) < 3:
+            raise away
+
+    tasks.handles(_Handled)(step)
+    tasks.app.tasks[_Handled.task](message={})
+    assert taken == [_Handled()] * 3
+
+
+@pytest.mark.usefixtures("no_waits")
+def test_a_step_that_a_store_never_lets_end_is_an_error() -> None:
+    def step(message: _Handled) -> None:
+        raise StoreError("the ledger did not answer")
+
+    tasks.handles(_Handled)(step)
+    with pytest.raises(StoreError, match="the ledger did not answer"):
+        tasks.app.tasks[_Handled.task](message={})

@@ -15,7 +15,9 @@ from typing import TypeVar
 
 from celery import Celery, current_task
 from kombu import Queue
+from sqlalchemy.exc import OperationalError
 
+from proctor.domain.errors import StoreError
 from proctor.domain.messages import QUEUES, Message
 from proctor.runtime import metrics
 from proctor.runtime.artifacts import ArtifactStore, open_artifacts
@@ -28,6 +30,9 @@ _SWEEP_S = 10.0
 
 #: Before a message is sent again whose channel was closed: the pool opens another for it.
 _CLOSED_WAITS_S = (0.1, 0.5, 2.0)
+#: Before a step is taken again that a store did not let end. A message whose task raises is gone, and its audit would
+#: wait for a lease or an answer to be overdue.
+_STORE_WAITS_S = (0.5, 2.0, 8.0)
 
 M = TypeVar("M", bound=Message)
 
@@ -106,18 +111,28 @@ def redelivered() -> bool:
 
 
 def handles(kind: type[M]) -> Callable[[Callable[[M], None]], Callable[[M], None]]:
-    """Make a function the Celery task of a message class."""
+    """Make a function the Celery task of a message class. It may run twice: a store may be away for a moment."""
 
     def decorate(function: Callable[[M], None]) -> Callable[[M], None]:
         def task(message: dict[str, object]) -> None:
             with metrics.message_handling(kind.task, redelivered=redelivered()):
-                function(kind.model_validate(message))
+                _patiently(function, kind.model_validate(message))
 
         task.__doc__ = function.__doc__
         app.task(task, name=kind.task)
         return function
 
     return decorate
+
+
+def _patiently(function: Callable[[M], None], message: M) -> None:
+    for wait_s in _STORE_WAITS_S:
+        try:
+            return function(message)
+        except (StoreError, OperationalError) as error:
+            logger.warning("%s is taken again in %g s: %s", message.task, wait_s, error)
+            time.sleep(wait_s)
+    return function(message)
 
 
 @cache
