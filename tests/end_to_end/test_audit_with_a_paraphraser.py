@@ -147,8 +147,9 @@ def test_refusals_echoes_answers_and_cut_replies_are_counted_and_the_rest_is_aud
 
 
 def test_a_paraphraser_that_is_down_leaves_the_audit_open_and_it_goes_on_when_it_is_back(
-    tmp_path: Path, rewordings: dict[str, str], benchmarks: Path
+    tmp_path: Path, rewordings: dict[str, str], benchmarks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("PROCTOR_OUTAGE_S", "5")
     home = tmp_path / "home"
     with served(right_answers(rewordings), rewordings) as server:
         away = {"paraphraser": {"endpoint": f"http://127.0.0.1:{free_port()}/v1"}, "min_semantic_distance": 0.01}
