@@ -25,10 +25,12 @@ from proctor.domain.decision import DecisionEvent, DecisionOutcome, Reason
 from proctor.domain.messages import Message
 from proctor.gateway.audits import LocalDesk
 from proctor.gateway.limits import Limits
+from proctor.gateway.reading import Counts
 from proctor.gateway.rpc import audit_pb2_grpc
 from proctor.gateway.server import running
 from proctor.router.audit import AuditInputs
 from proctor.router.ledger import Ledger, PlannedShard, Setback
+from proctor.router.pools import Pools
 from proctor.runtime.artifacts import LocalArtifacts
 from proctor.runtime.audit_state import AuditState
 from proctor.runtime.grpc_serving import Address
@@ -48,10 +50,12 @@ class AuditBench:
         self.home = home
         self.settings = replace(Settings.for_home(home), broker_url=f"{valkey_url}/3", ledger_url=f"{valkey_url}/4")
         self.records = Records(self.settings.records_url)
-        self.ledger = Ledger(self.settings.ledger_url)
+        self.ledger, self.pools = Ledger(self.settings.ledger_url), Pools(self.settings.ledger_url)
         self.sent: list[Message] = []
         artifacts = LocalArtifacts(Path(self.settings.artifacts))
-        self.desk = LocalDesk(self.settings, self.records, self.ledger, lambda: artifacts, self.sent.append)
+        self.desk = LocalDesk(
+            self.settings, self.records, Counts(self.ledger, self.pools), lambda: artifacts, self.sent.append
+        )
         rows = [{"id": f"q{n}", "question": f"What is {n} plus one?", "answer": str(n + 1)} for n in range(8)]
         (home / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
@@ -126,6 +130,7 @@ def audit_bench(home: Path, valkey_url: str) -> Iterator[AuditBench]:
     finally:
         bench.records.close()
         bench.ledger.close()
+        bench.pools.close()
         for url in (bench.settings.broker_url, bench.settings.ledger_url):
             with redis.Redis.from_url(url) as client:
                 client.flushdb()

@@ -143,6 +143,15 @@ def test_show_tells_an_audit_by_the_beginning_of_its_id(audits: Audits) -> None:
     assert told["trials"] == {"planned": 5_000, "done": 32, "under_way": 0, "dead": 32}
 
 
+def test_an_endpoint_that_is_away_is_told_while_its_audit_waits_for_it(audits: Audits) -> None:
+    audit = audits.bench.answering()
+    endpoint = view(audits.bench.records, audit).inputs.endpoint
+    assert audits.json("show", audit)["away_s"] is None
+    audits.bench.pools.unreachable(endpoint.pool, audit, "answer", "s0")
+    assert audits.json("show", audit)["away_s"] >= 0
+    assert "answering (the endpoint does not answer)" in audits.run("show", audit)[1]
+
+
 def test_an_audit_that_is_not_on_record_is_told_with_those_that_are(audits: Audits) -> None:
     audit = audits.bench.submitted()
     for command in ("show", "watch", "pause", "resume", "cancel"):

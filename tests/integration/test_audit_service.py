@@ -20,6 +20,7 @@ from proctor.domain.errors import BadInputError
 from proctor.domain.messages import Priority, StartAudit, TakeOn
 from proctor.domain.trial import ANSWER_STAGE
 from proctor.gateway.limits import Limits
+from proctor.gateway.reading import Counts
 from proctor.gateway.rpc import audit_pb2 as pb
 from proctor.gateway.rpc import audit_pb2_grpc
 from proctor.gateway.server import running
@@ -274,7 +275,7 @@ def test_a_ledger_that_is_away_is_unavailable_for_what_runs_and_not_for_what_has
     runs, ended = bench.submitted("runs"), bench.submitted("ended")
     bench.set(ended, AuditState.FAILED, "gone")
     away = type(bench.ledger)("redis://127.0.0.1:1/0")
-    desk = type(bench.desk)(**{**vars(bench.desk), "ledger": away})
+    desk = type(bench.desk)(**{**vars(bench.desk), "counts": Counts(away, bench.pools)})
     with serving(desk) as address, stub(address) as service:
         with refused(Code.UNAVAILABLE, "ledger"):
             service.Get(pb.GetRequest(audit=runs))

@@ -35,6 +35,7 @@ STATUSES = st.builds(
     spent=st.builds(TokensSpent, trials=COUNT, input_tokens=COUNT, output_tokens=COUNT),
     rate=st.none() | SECONDS,
     eta_s=st.none() | SECONDS,
+    away_s=st.none() | SECONDS,
     decision=st.none()
     | st.builds(
         Verdict,

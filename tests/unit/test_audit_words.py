@@ -60,8 +60,7 @@ def test_progress_names_what_is_asked_what_was_given_up_and_the_pace() -> None:
         ({"paused": True}, "Audit a-1 of m is paused, at: answering. `proctor audit resume a-1` goes on."),
         (
             {"state": AuditState.FAILED, "detail": "no answer."},
-            "Audit a-1 of m failed: no answer. Once that is mended, `proctor audit submit` with its suite goes on from "
-            "here.",
+            "Audit a-1 of m failed: no answer. Once that is mended, `proctor audit resume a-1` goes on from here.",
         ),
         ({"state": AuditState.DECIDED, "decision": DECISION}, "Audit a-1 of m was decided: review (too few items)."),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -18,13 +18,14 @@ from proctor.domain.suite import Suite
 from proctor.formats.suites import load_suite
 from proctor.gateway.attachments import gather_attached
 from proctor.gateway.desk import DEFAULT_LIMIT, Submitted, UnknownAuditError
-from proctor.gateway.reading import read_status
+from proctor.gateway.reading import Counts, read_status
 from proctor.gateway.status import AuditStatus
 from proctor.gateway.watching import watch
 from proctor.router import control
 from proctor.router.audit import AuditData, gather, submit, view
 from proctor.router.endpoints import paraphraser_notes
 from proctor.router.ledger import Ledger
+from proctor.router.pools import Pools
 from proctor.runtime.artifacts import ArtifactStore, open_artifacts
 from proctor.runtime.records import Records
 from proctor.runtime.settings import Settings
@@ -40,7 +41,7 @@ class LocalDesk:
 
     settings: Settings
     records: Records
-    ledger: Ledger
+    counts: Counts
     artifacts: Callable[[], ArtifactStore]
     """Opened only where something is stored."""
     send: Callable[[Message], None]
@@ -69,15 +70,15 @@ class LocalDesk:
 
     def audits(self, limit: int = DEFAULT_LIMIT) -> list[AuditStatus]:
         """See `AuditDesk`. Where the ledger cannot be asked, they are without counts."""
-        ledger: Ledger | None = self.ledger
+        counts: Counts | None = self.counts
         found = []
         for record in self.records.audits(limit=limit):
             audit = view(self.records, record.audit_id)
             try:
-                found.append(read_status(audit, self.records, ledger))
+                found.append(read_status(audit, self.records, counts))
             except StoreError:
                 # Not asked again for each of the others: it takes its time not to answer.
-                ledger = None
+                counts = None
                 found.append(read_status(audit, self.records, None))
         return found
 
@@ -143,7 +144,7 @@ class LocalDesk:
         """An audit as it is now, by its whole id. Where its ledger is gone, one that has ended is without counts."""
         audit = view(self.records, audit_id)
         try:
-            return read_status(audit, self.records, self.ledger)
+            return read_status(audit, self.records, self.counts)
         except StoreError:
             if not audit.record.state.ended:
                 raise
@@ -181,9 +182,8 @@ def local_desk(settings: Settings) -> Iterator[LocalDesk]:
         StoreError: when the record store cannot be opened.
     """
     configure(settings)
-    records, ledger = Records(settings.records_url), Ledger(settings.ledger_url)
-    try:
-        yield LocalDesk(settings, records, ledger, cache(lambda: open_artifacts(settings)), send)
-    finally:
-        ledger.close()
-        records.close()
+    with ExitStack() as stack:
+        records = stack.enter_context(closing(Records(settings.records_url)))
+        ledger = stack.enter_context(closing(Ledger(settings.ledger_url)))
+        pools = stack.enter_context(closing(Pools(settings.ledger_url)))
+        yield LocalDesk(settings, records, Counts(ledger, pools), cache(lambda: open_artifacts(settings)), send)

@@ -55,6 +55,7 @@ def audit_message(status: AuditStatus) -> pb.Audit:
         spent=pb.Spent(**status.spent.plain()),
         rate=status.rate,
         eta_s=status.eta_s,
+        away_s=status.away_s,
         decision=None if status.decision is None else _decision_message(status.decision),
     )
 
@@ -112,6 +113,7 @@ def status_of(message: pb.Audit) -> AuditStatus:
         ),
         rate=message.rate if message.HasField("rate") else None,
         eta_s=message.eta_s if message.HasField("eta_s") else None,
+        away_s=message.away_s if message.HasField("away_s") else None,
         decision=_verdict_of(message.decision) if message.HasField("decision") else None,
     )
 

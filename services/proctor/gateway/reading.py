@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from proctor.domain.decision import DecisionEvent
 from proctor.gateway.status import AuditStatus, TokensSpent, Trials, Verdict, failures_by_cause
 from proctor.router.audit import AuditView
 from proctor.router.ledger import Ledger
+from proctor.router.pools import Pools
+from proctor.router.stages import stage_under_way
 from proctor.runtime.audit_state import AuditState
 from proctor.runtime.records import Records
 
 
-def read_status(audit: AuditView, records: Records, ledger: Ledger | None) -> AuditStatus:
+class Counts(NamedTuple):
+    """Where trials are counted, and servers that are away noted."""
+
+    ledger: Ledger
+    pools: Pools
+
+
+def read_status(audit: AuditView, records: Records, counts: Counts | None) -> AuditStatus:
     """An audit as it is now.
 
     Args:
         audit: its row, parsed.
         records: where its decision is.
-        ledger: where its trials are counted; without one, they are not.
+        counts: where its trials are counted; without it, they are not.
 
     Raises:
         StoreError: when the ledger cannot be reached.
@@ -34,7 +45,11 @@ def read_status(audit: AuditView, records: Records, ledger: Ledger | None) -> Au
         stage=inputs.ledger_stage,
         decision=_verdict(records, record.audit_id, record.state),
     )
-    return status if ledger is None else _counted(status, ledger)
+    if counts is None:
+        return status
+    stage = stage_under_way(audit)
+    away_s = None if stage is None else counts.pools.away_for(stage.endpoint.pool)
+    return _counted(status.model_copy(update={"away_s": away_s}), counts.ledger)
 
 
 def _counted(status: AuditStatus, ledger: Ledger) -> AuditStatus:

@@ -97,6 +97,8 @@ class AuditStatus(Frozen):
     """Trials a second that ended of late; only while the audit is watched."""
     eta_s: float | None = None
     """Seconds until the stage ends at that rate; only while the audit is watched, and some trials end."""
+    away_s: float | None = None
+    """For how many seconds the servers that the stage asks have not answered; None while they do."""
     decision: Verdict | None = None
 
     @property

@@ -178,6 +178,6 @@ def _result(audit_id: str, desk: LocalDesk) -> AuditResult:
         event=event,
         report=json.loads(html_path.with_suffix(".json").read_bytes()),
         html_path=html_path,
-        trials=desk.ledger.progress(audit_id, ANSWER_STAGE),
+        trials=desk.counts.ledger.progress(audit_id, ANSWER_STAGE),
         registry_version=desk.records.registration(audit_id),
     )

@@ -40,7 +40,11 @@ def exit_code(status: AuditStatus) -> ExitCode:
 
 def step(status: AuditStatus) -> str:
     """What an audit is doing, in a few words."""
-    return f"{STEPS[status.state]} (paused)" if status.paused else STEPS[status.state]
+    if status.paused:
+        return f"{STEPS[status.state]} (paused)"
+    if status.away_s is not None:
+        return f"{STEPS[status.state]} (the endpoint does not answer)"
+    return STEPS[status.state]
 
 
 def progress(status: AuditStatus) -> str:
@@ -72,8 +76,8 @@ def conclusion(status: AuditStatus) -> str:
     audit = f"Audit {status.audit_id} of {status.model_id}"
     if status.state is AuditState.FAILED:
         return (
-            f"{audit} failed: {status.detail.rstrip('.')}. Once that is mended, `proctor audit submit` with its suite "
-            "goes on from here."
+            f"{audit} failed: {status.detail.rstrip('.')}. Once that is mended, `proctor audit resume "
+            f"{status.audit_id}` goes on from here."
         )
     if status.state is AuditState.CANCELLED:
         return f"{audit} was cancelled; `proctor audit submit` with its suite begins a new one."
@@ -86,7 +90,7 @@ def conclusion(status: AuditStatus) -> str:
             f"{audit} is paused, at: {STEPS[status.state]}{f' ({how_far})' if how_far else ''}. "
             f"`proctor audit resume {status.audit_id}` goes on."
         )
-    return f"{audit} is under way: {STEPS[status.state]}{f', {how_far}' if how_far else ''}."
+    return f"{audit} is under way: {step(status)}{f', {how_far}' if how_far else ''}."
 
 
 def duration(seconds: float) -> str:

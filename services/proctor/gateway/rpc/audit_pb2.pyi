@@ -129,7 +129,7 @@ class CancelRequest(_message.Message):
     def __init__(self, audit: _Optional[str] = ...) -> None: ...
 
 class Audit(_message.Message):
-    __slots__ = ("audit_id", "suite", "model_id", "state", "paused", "priority", "detail", "created_at", "stage", "trials", "failures", "spent", "rate", "eta_s", "decision")
+    __slots__ = ("audit_id", "suite", "model_id", "state", "paused", "priority", "detail", "created_at", "stage", "trials", "failures", "spent", "rate", "eta_s", "decision", "away_s")
     AUDIT_ID_FIELD_NUMBER: _ClassVar[int]
     SUITE_FIELD_NUMBER: _ClassVar[int]
     MODEL_ID_FIELD_NUMBER: _ClassVar[int]
@@ -145,6 +145,7 @@ class Audit(_message.Message):
     RATE_FIELD_NUMBER: _ClassVar[int]
     ETA_S_FIELD_NUMBER: _ClassVar[int]
     DECISION_FIELD_NUMBER: _ClassVar[int]
+    AWAY_S_FIELD_NUMBER: _ClassVar[int]
     audit_id: str
     suite: str
     model_id: str
@@ -160,7 +161,8 @@ class Audit(_message.Message):
     rate: float
     eta_s: float
     decision: Decision
-    def __init__(self, audit_id: _Optional[str] = ..., suite: _Optional[str] = ..., model_id: _Optional[str] = ..., state: _Optional[_Union[AuditState, str]] = ..., paused: bool = ..., priority: _Optional[_Union[Priority, str]] = ..., detail: _Optional[str] = ..., created_at: _Optional[str] = ..., stage: _Optional[str] = ..., trials: _Optional[_Union[Trials, _Mapping]] = ..., failures: _Optional[_Iterable[_Union[Failure, _Mapping]]] = ..., spent: _Optional[_Union[Spent, _Mapping]] = ..., rate: _Optional[float] = ..., eta_s: _Optional[float] = ..., decision: _Optional[_Union[Decision, _Mapping]] = ...) -> None: ...
+    away_s: float
+    def __init__(self, audit_id: _Optional[str] = ..., suite: _Optional[str] = ..., model_id: _Optional[str] = ..., state: _Optional[_Union[AuditState, str]] = ..., paused: bool = ..., priority: _Optional[_Union[Priority, str]] = ..., detail: _Optional[str] = ..., created_at: _Optional[str] = ..., stage: _Optional[str] = ..., trials: _Optional[_Union[Trials, _Mapping]] = ..., failures: _Optional[_Iterable[_Union[Failure, _Mapping]]] = ..., spent: _Optional[_Union[Spent, _Mapping]] = ..., rate: _Optional[float] = ..., eta_s: _Optional[float] = ..., decision: _Optional[_Union[Decision, _Mapping]] = ..., away_s: _Optional[float] = ...) -> None: ...
 
 class Trials(_message.Message):
     __slots__ = ("planned", "done", "under_way", "dead")
