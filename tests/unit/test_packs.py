@@ -11,8 +11,8 @@ from proctor.router.packs import capacity, pieces, shard_trials, shards_together
 paces = st.floats(1e-6, 1e3)
 
 
-@pytest.mark.parametrize(("pace_s", "trials"), [(1e-5, 256), (0.5 / 256, 256), (0.003, 128), (0.01, 32), (60.0, 32)])
-def test_a_shard_takes_about_half_a_second(pace_s: float, trials: int) -> None:
+@pytest.mark.parametrize(("pace_s", "trials"), [(1e-5, 256), (1.0 / 256, 256), (0.006, 128), (0.02, 32), (60.0, 32)])
+def test_a_shard_takes_about_a_second(pace_s: float, trials: int) -> None:
     assert shard_trials(pace_s) == trials
 
 
@@ -30,11 +30,11 @@ def test_shards_are_a_power_of_two_of_trials_from_32_to_256_and_no_quicker_model
 
 
 @given(pace_s=paces, trials=st.sampled_from([32, 64, 128, 256]))
-def test_a_pack_takes_at_most_half_a_second_unless_one_shard_alone_takes_longer(pace_s: float, trials: int) -> None:
+def test_a_pack_takes_at_most_three_seconds_unless_one_shard_alone_takes_longer(pace_s: float, trials: int) -> None:
     together = shards_together(pace_s, trials)
     assert 1 <= together <= 16
-    assert together == 1 or together * trials * pace_s <= 0.5 * (1 + 1e-9)
-    assert together == 16 or (together + 1) * trials * pace_s > 0.5 * (1 - 1e-9)
+    assert together == 1 or together * trials * pace_s <= 3.0 * (1 + 1e-9)
+    assert together == 16 or (together + 1) * trials * pace_s > 3.0 * (1 - 1e-9)
 
 
 def test_a_worker_slot_has_one_pack_in_hand_and_one_behind_it() -> None:

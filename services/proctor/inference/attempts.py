@@ -30,7 +30,7 @@ _STORE_THREADS = 4
 #: Waits before completions are stored again, in all far less than what a lease leaves for the way back.
 _STORE_AGAIN_S = (0.5, 1.0, 2.0)
 #: An answer does not wait longer than this for those of other shards, to travel with them.
-_TOGETHER_S = 0.5
+_TOGETHER_S = 1.0
 
 T = TypeVar("T")
 
