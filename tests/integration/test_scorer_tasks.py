@@ -164,3 +164,15 @@ def test_a_shard_that_is_gone_ends_the_audit_with_its_name(scorer: Scorer) -> No
     error = scorer.score(scorer.audit(), manifest)
     assert error is not None
     assert gone.shard in error
+
+
+def test_trials_that_are_graded_early_are_counted_and_those_that_cannot_be_are_not(
+    scorer: Scorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = list[int]()
+    monkeypatch.setattr("proctor.runtime.metrics.trials_graded_ahead", counted.append)
+    damaged = AnsweredShard(shard=bytes_digest(b"nowhere"), completions=bytes_digest(b"nowhere"))
+    graded = scorer.grade((*scorer.manifest.answered, damaged))
+    sizes = [len(get_model(scorer.artifacts, str(one.grades), GradeSet).trial_ids) for one in graded]
+    assert sorted(counted) == sorted(sizes)
+    assert sum(counted) > 0

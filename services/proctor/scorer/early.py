@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from proctor.domain.errors import StoreError
 from proctor.domain.manifest import AnsweredShard, GradeSet
+from proctor.runtime import metrics
 from proctor.runtime.artifacts import ArtifactStore, put_model
 from proctor.scorer.loading import grade_answered
 from proctor.scorer.targets import Targets
@@ -52,7 +53,9 @@ def _graded(store: ArtifactStore, answered: AnsweredShard, targets: Targets) -> 
 
 def _stored(store: ArtifactStore, answered: AnsweredShard, grades: GradeSet) -> AnsweredShard | None:
     try:
-        return answered.model_copy(update={"grades": put_model(store, grades)})
+        digest = put_model(store, grades)
+        metrics.trials_graded_ahead(len(grades.trial_ids))
+        return answered.model_copy(update={"grades": digest})
     except StoreError as error:
         logger.warning("the grades of shard %s cannot be stored: %s", answered.shard, error)
         return None
