@@ -99,7 +99,7 @@ def test_an_alert_finds_its_counters_at_zero_before_the_first_case(registry: Col
 
 def test_redeliveries_and_duplicates_are_counted(registry: CollectorRegistry) -> None:
     metrics.shard_redelivered(Redelivery.OVERDUE)
-    metrics.shard_handed_back()
+    metrics.shard_redelivered(Redelivery.HANDED_BACK)
     metrics.duplicate_suppressed()
     metrics.duplicate_suppressed()
     assert value(registry, "proctor_shard_redeliveries_total", cause="overdue") == 1

@@ -216,11 +216,6 @@ def shard_redelivered(cause: Redelivery) -> None:
         _instruments.shard_redeliveries.labels(cause.value).inc()
 
 
-def shard_handed_back() -> None:
-    """Count a shard that a worker which left has given back, and that is handed out again."""
-    shard_redelivered(Redelivery.HANDED_BACK)
-
-
 def shard_split() -> None:
     """Count a shard that was cut in smaller ones."""
     if _instruments is not None:
