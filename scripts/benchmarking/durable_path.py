@@ -34,6 +34,7 @@ from proctor.router.audit import AuditInputs
 from proctor.router.endpoints import resolve_endpoint
 from proctor.runtime.artifacts import ArtifactStore, open_artifacts, put_model
 from proctor.runtime.chunks import put_item_chunks, put_variant_chunks
+from proctor.runtime.local_services import WORKERS_GIVE_WAY
 from proctor.runtime.records import AuditState, Records
 from proctor.runtime.settings import Settings
 
@@ -42,7 +43,7 @@ VARIANTS: Final = 3
 TRIALS_AN_ITEM: Final = 1 + VARIANTS
 #: Stories that are told anew under another number, as making up a million would take longer than asking them.
 _STORIES: Final = 1_000
-_POLL_S: Final = 0.01
+_POLL_S: Final = 0.05
 _LONGEST_S: Final = 3_600.0
 #: Answered by the null model, whatever stands here: the address only has to be one that suites may name.
 _ENDPOINT: Final = "http://127.0.0.1:9/v1"
@@ -211,7 +212,11 @@ def services(folder: Path, broker_url: str, *, inference: int, null: bool = True
         for name in names:
             # A home of its own each: two workers of a service would share the file that says that they are ready.
             (folder / name / "run").mkdir(parents=True, exist_ok=True)
-            variables = {"PROCTOR_HOME": str(folder / name), MOMENTS: str(folder)}
+            variables = {
+                "PROCTOR_HOME": str(folder / name),
+                "PROCTOR_NICE": str(WORKERS_GIVE_WAY),
+                MOMENTS: str(folder),
+            }
             argv = python("benchmarking.worker", "null" if null else "real", _service(name))
             log = folder / f"{name}.log"
             workers[name] = stack.enter_context(process(argv, log, {**settings.to_environment(), **variables}))

@@ -1,14 +1,15 @@
-"""Two models in Triton's Python backend behind the vLLM backend's tensors: one that waits, one bound by the processor.
+"""A model in Triton's Python backend behind the vLLM backend's tensors, which waits as its configuration says.
 
-Runs in Triton's stub, which has numpy and nothing of Proctor's. `waits` answers each request after so many
-milliseconds, all at the same time, as a GPU's continuous batching would; without a wait it answers at once, and is then
-as fast as the server's and the client's processors are.
+Runs in Triton's stub, which has numpy and nothing of Proctor's. With a wait and a batch it answers so many requests
+after so many milliseconds, then the next: a GPU, which leaves the processors alone, and never does more than it can.
+Without a limit to the batch each request is answered so long after it came, however many there are. Without a wait it
+answers at once, and is then as fast as the server's and the client's processors are.
 """
 
 from __future__ import annotations
 
-import heapq
 import json
+import queue
 import threading
 import time
 import zlib
@@ -18,6 +19,9 @@ from typing import Any
 import numpy as np
 import triton_python_backend_utils as pb_utils
 
+#: When it is due on the clock of `time.monotonic`, who is told, and what.
+_Request = tuple[float, Any, str]
+
 _FINAL = pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL
 
 
@@ -25,15 +29,16 @@ class TritonPythonModel:
     """What Triton's stub instantiates."""
 
     def initialize(self, args: dict[str, str]) -> None:
-        """Read the answers, and start the thread that gives them."""
+        """Read the answers, and start the threads that give them."""
         parameters = json.loads(args["model_config"])["parameters"]
         self._wait_s = float(parameters["wait_ms"]["string_value"]) / 1_000
+        self._batch = int(parameters["batch"]["string_value"])
         folder = Path(args["model_repository"]) / args["model_version"]
         self._texts = json.loads((folder / "answers.json").read_text("utf-8"))
-        self._due: list[tuple[float, int, Any, str]] = []
-        self._changed = threading.Condition()
-        self._count = 0
-        threading.Thread(target=self._answer_when_due, daemon=True).start()
+        self._asked: queue.SimpleQueue[_Request] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[_Request] = queue.SimpleQueue()
+        for function in (self._compute, self._answer_when_due):
+            threading.Thread(target=function, daemon=True).start()
 
     def execute(self, requests: list[Any]) -> None:
         """Take requests in."""
@@ -41,24 +46,31 @@ class TritonPythonModel:
             sender = request.get_response_sender()
             (raw,) = pb_utils.get_input_tensor_by_name(request, "text_input").as_numpy().ravel()
             text = self._texts[zlib.crc32(raw) % len(self._texts)]
-            if self._wait_s:
-                with self._changed:
-                    self._count += 1
-                    heapq.heappush(self._due, (time.monotonic() + self._wait_s, self._count, sender, text))
-                    self._changed.notify()
-            else:
+            if not self._wait_s:
                 _answer(sender, text)
+            elif self._batch:
+                self._asked.put((0.0, sender, text))
+            else:
+                self._done.put((time.monotonic() + self._wait_s, sender, text))
+
+    def _compute(self) -> None:
+        """Batch after batch: what has come until one begins is in it, as far as there is room."""
+        while True:
+            batch = [self._asked.get()]
+            begun_s = time.monotonic()
+            while len(batch) < self._batch and not self._asked.empty():
+                batch.append(self._asked.get())
+            time.sleep(max(0.0, begun_s + self._wait_s - time.monotonic()))
+            # Sent by the other thread: a GPU computes the next batch meanwhile.
+            for request in batch:
+                self._done.put(request)
 
     def _answer_when_due(self) -> None:
+        # In the order in which they came, which is that in which they are due.
         while True:
-            with self._changed:
-                while not self._due:
-                    self._changed.wait()
-                left_s = self._due[0][0] - time.monotonic()
-                if left_s > 0:
-                    self._changed.wait(left_s)
-                    continue
-                _, _, sender, text = heapq.heappop(self._due)
+            due_s, sender, text = self._done.get()
+            if (left_s := due_s - time.monotonic()) > 0.0:
+                time.sleep(left_s)
             _answer(sender, text)
 
 

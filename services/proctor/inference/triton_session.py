@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import time
 
@@ -39,8 +38,7 @@ class TritonSession:
         # A number, not the trial's id: two equal trials must not take each other's answer.
         request = self._template.request(str(next(self._numbers)), prompt_bytes(trial.prompt))
         try:
-            async with asyncio.timeout(deadline - started):
-                answer = await self._exchange.ask(request)
+            answer = await self._exchange.ask(request, deadline=deadline)
         except TimeoutError:
             raise TrialFailure(f"no answer from {self._spec.url} before the deadline", retryable=True) from None
         if self._facts.repeats_the_prompt:

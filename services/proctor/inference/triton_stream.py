@@ -24,8 +24,17 @@ FailureOf = Callable[[Any], TrialFailure]
 class Exchange(Protocol):
     """A way to ask a model, for one shard."""
 
-    async def ask(self, request: Any) -> Answer:
-        """The answer to a request. Raises TrialFailure; cancel it to give up waiting."""
+    async def ask(self, request: Any, *, deadline: float) -> Answer:
+        """The answer to a request.
+
+        Args:
+            request: what is sent.
+            deadline: on the clock of `time.monotonic`, which is the event loop's too.
+
+        Raises:
+            TimeoutError: there was no answer before the deadline.
+            TrialFailure: there is none.
+        """
         ...
 
     async def close(self) -> None:
@@ -44,10 +53,11 @@ class Calls:
         self._stub = stub
         self._failure_of = failure_of
 
-    async def ask(self, request: Any) -> Answer:
+    async def ask(self, request: Any, *, deadline: float) -> Answer:
         """See `Exchange.ask`."""
         try:
-            response = await self._stub.ModelInfer(request)
+            async with asyncio.timeout_at(deadline):
+                response = await self._stub.ModelInfer(request)
         except grpc.RpcError as error:
             if error.code() in _MODEL_FAILED:
                 raise worded_failure(error.details() or "") from None
@@ -69,15 +79,17 @@ class Stream:
         self._to_write = asyncio.Event()
         self._ended: TrialFailure | None = None
         self._unanswered = False
+        self._expiry: asyncio.TimerHandle | None = None
         self._reader = asyncio.create_task(self._read())
         # One for all: gRPC ends the whole stream when a write is cancelled, and a deadline must cost one request.
         self._writer = asyncio.create_task(self._write())
 
-    async def ask(self, request: Any) -> Answer:
+    async def ask(self, request: Any, *, deadline: float) -> Answer:
         """See `Exchange.ask`."""
         if self._ended is not None:
             raise self._ended.again()
-        waiting = self._waiting[request.id] = _Waiting()
+        waiting = self._waiting[request.id] = _Waiting(deadline)
+        self._expire_at(deadline)
         self._unwritten.append(request)
         self._to_write.set()
         try:
@@ -90,6 +102,8 @@ class Stream:
 
     async def close(self) -> None:
         """See `Exchange.close`."""
+        if self._expiry is not None:
+            self._expiry.cancel()
         try:
             if self._unanswered or self._ended is not None:
                 self._call.cancel()
@@ -150,6 +164,23 @@ class Stream:
         if (waiting := self._waiting.get(request_id)) is not None:
             waiting.add(response.infer_response)
 
+    def _expire_at(self, deadline: float) -> None:
+        """Have one timer for all, at the earliest deadline: the trials of a shard share theirs."""
+        if self._expiry is not None:
+            if self._expiry.when() <= deadline:
+                return
+            self._expiry.cancel()
+        self._expiry = asyncio.get_running_loop().call_at(deadline, self._expire)
+
+    def _expire(self) -> None:
+        self._expiry, now = None, asyncio.get_running_loop().time()
+        for waiting in list(self._waiting.values()):
+            if waiting.deadline <= now:
+                self._unanswered = True
+                waiting.fail(TimeoutError())
+            else:
+                self._expire_at(waiting.deadline)
+
     def _end(self, failure: TrialFailure) -> None:
         self._ended = failure
         for waiting in list(self._waiting.values()):
@@ -159,7 +190,8 @@ class Stream:
 class _Waiting:
     """The pieces of one answer until it is whole."""
 
-    def __init__(self) -> None:
+    def __init__(self, deadline: float) -> None:
+        self.deadline = deadline
         self.answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._pieces: list[Piece] = []
         self._bytes = 0
@@ -178,7 +210,7 @@ class _Waiting:
         except TrialFailure as failure:
             self.fail(failure)
 
-    def fail(self, failure: TrialFailure) -> None:
+    def fail(self, failure: TrialFailure | TimeoutError) -> None:
         """End without an answer."""
         if not self.answer.done():
             self.answer.set_exception(failure)

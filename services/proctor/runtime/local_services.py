@@ -28,6 +28,9 @@ TRITON = "triton"
 #: Somebody at a terminal waits for `proctor down`: what a worker cannot finish by then is handed back, and asked again
 #: when the stack is up.
 _GRACE_S = 5.0
+#: By how much workers give way (`nice`). The model server is on the same processors here, and it and the workers wake
+#: each other for every message: while it waits for a worker's turn to end, its model idles.
+WORKERS_GIVE_WAY = 10
 #: First start on a slow machine: MLflow migrates an empty database for 6 s on two idle cores.
 _SLOW_START_S = 180.0
 
@@ -220,7 +223,13 @@ def _worker(name: str, settings: Settings, servers: tuple[str, ...], metrics_por
     return Service(
         name=f"worker-{name}",
         argv=(sys.executable, "-P", "-m", "proctor", "worker", name),
-        env={**python_environment(), **settings.to_environment(), **metrics, "PROCTOR_GRACE_S": f"{grace_s:g}"},
+        env={
+            **python_environment(),
+            **settings.to_environment(),
+            **metrics,
+            "PROCTOR_GRACE_S": f"{grace_s:g}",
+            "PROCTOR_NICE": str(WORKERS_GIVE_WAY),
+        },
         version=f"Celery {importlib.metadata.version('celery')}",
         ports={} if metrics_port is None else {"metrics": metrics_port},
         after=(VALKEY,),
