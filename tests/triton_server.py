@@ -140,8 +140,14 @@ def _is_ready(server: RunningTriton) -> bool:
         raise AssertionError(
             f"Triton ended with {server.process.returncode}:\n{server.log.read_text('utf-8', 'replace')}"
         )
+    # The metrics' port is opened after the other: a server that says that it is ready may not serve them yet.
+    asked = (f"{server.http_port}/v2/health/ready", f"{server.metrics_port}/metrics")
+    return all(map(_is_served, asked))
+
+
+def _is_served(where: str) -> bool:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{server.http_port}/v2/health/ready", timeout=1) as response:
+        with urllib.request.urlopen(f"http://127.0.0.1:{where}", timeout=1) as response:
             return bool(response.status == 200)
     except OSError:
         return False
