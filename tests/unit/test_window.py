@@ -1,156 +1,105 @@
-"""What is in flight to an endpoint: never more than the window allows, and nobody is left standing in line."""
+"""The learned end of the window, and the curve over it, against their definitions."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
+import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.inference.window import Window, map_bounded
+from proctor.domain.errors import BadInputError
+from proctor.perturbation.admission.window import STEP, Goals, learn_window, roc
 
-MOST = 3
-MOST_BYTES = 100
-
-
-class Endpoint:
-    """Answers when it is told to, and notes what is in flight."""
-
-    def __init__(self) -> None:
-        self.begun: list[int] = []
-        self.answers: dict[int, asyncio.Future[int]] = {}
-        self.in_flight: dict[int, int] = {}
-        self.most = 0
-        self.most_bytes = 0
-
-    async def ask(self, item: tuple[int, int]) -> int:
-        number, size = item
-        self.begun.append(number)
-        self.in_flight[number] = size
-        if len(self.in_flight) > 1:
-            self.most_bytes = max(self.most_bytes, sum(self.in_flight.values()))
-        self.most = max(self.most, len(self.in_flight))
-        self.answers[number] = asyncio.get_running_loop().create_future()
-        try:
-            return await self.answers[number]
-        finally:
-            del self.in_flight[number], self.answers[number]
+GOALS = Goals(true_admits=0.9, false_admits=0.1)
+_DISTANCES = st.integers(0, 20_000).map(lambda n: round(n * STEP, 4))
 
 
-def size_of(item: tuple[int, int]) -> int:
-    return item[1]
+def test_the_window_ends_at_the_smallest_distance_that_holds_the_wanted_share() -> None:
+    near = [0.01 * n for n in range(1, 11)]
+    assert learn_window(near, [], 100, GOALS) == (0.09, "equivalent")
+    assert learn_window(near, [], 100, Goals(0.5, 0.1)) == (0.05, "equivalent")
 
 
-async def settle(condition: Callable[[], bool]) -> None:
-    """Let the loop run until something holds."""
-    for _ in range(1_000):
-        if condition():
-            return
-        await asyncio.sleep(0)
-    raise AssertionError("it never came about")
+def test_an_outlier_among_the_equivalent_pairs_does_not_widen_the_window() -> None:
+    assert learn_window([0.05] * 19 + [0.9], [], 100, GOALS).high == 0.05
 
 
-def answer_all(calls: list[list[int]], choices: list[int]) -> tuple[list[list[int]], Endpoint, Window]:
-    """Several calls at once over one window, answered in an order that the choices give."""
-
-    async def run() -> tuple[list[list[int]], Endpoint, Window]:
-        endpoint, window = Endpoint(), Window(MOST, MOST_BYTES)
-        numbered = iter(range(1_000))
-        items = [[(next(numbered), size) for size in call] for call in calls]
-        gathered = asyncio.gather(*(map_bounded(window, call, size_of, endpoint.ask) for call in items))
-        turns = iter(choices)
-        while not gathered.done():
-            if endpoint.answers:
-                open_ones = list(endpoint.answers)
-                number = open_ones[next(turns, 0) % len(open_ones)]
-                endpoint.answers[number].set_result(number)
-                await settle(lambda number=number: number not in endpoint.in_flight)  # type: ignore[misc]
-            await asyncio.sleep(0)
-        return await gathered, endpoint, window
-
-    return asyncio.run(run())
+def test_different_pairs_that_come_too_near_end_the_window_before_them() -> None:
+    near = [0.01 * n for n in range(1, 11)]
+    # One of ten may be admitted: the first is, the window ends before the second.
+    assert learn_window(near, [0.02, 0.06, 0.07], 10, GOALS) == (0.0599, "different")
 
 
-sizes = st.lists(st.integers(0, 150), max_size=12)
+def test_different_pairs_at_the_same_distance_are_turned_away_together() -> None:
+    near = [0.01 * n for n in range(1, 11)]
+    assert learn_window(near, [0.05, 0.05, 0.3], 10, GOALS).high == 0.0499
 
 
-@given(st.lists(sizes, min_size=1, max_size=4), st.lists(st.integers(0, 10)))
-def test_every_item_is_asked_once_within_the_window_and_results_keep_their_order(
-    calls: list[list[int]], choices: list[int]
+def test_different_pairs_beyond_the_equivalent_ones_do_not_move_the_window() -> None:
+    near = [0.01 * n for n in range(1, 11)]
+    assert learn_window(near, [0.0901] * 50, 100, GOALS) == (0.09, "equivalent")
+
+
+def test_a_window_of_texts_at_distance_zero_is_not_empty() -> None:
+    assert learn_window([0.0] * 10, [], 100, GOALS).high == STEP
+
+
+def test_labels_that_no_distance_can_part_are_refused() -> None:
+    with pytest.raises(BadInputError, match=r"2 of the 10 different pairs are as near as 0\.0100.*cannot tell them"):
+        learn_window([0.5] * 10, [0.01] * 10, 10, GOALS)
+
+
+def test_too_few_equivalent_pairs_are_refused_with_the_number_that_it_takes() -> None:
+    with pytest.raises(BadInputError, match=r"^9 equivalent .* takes 10: give about 20 in all, or lower --true-admits"):
+        learn_window([0.1] * 9, [], 100, GOALS)
+    with pytest.raises(BadInputError, match="takes 100: give about 200"):
+        learn_window([0.1] * 99, [], 10_000, Goals())
+
+
+def test_too_few_different_pairs_are_refused_with_the_number_that_it_takes() -> None:
+    with pytest.raises(BadInputError, match=r"^999 different .* takes 1000: give about 2000 in all, or raise"):
+        learn_window([0.1] * 100, [], 999, Goals())
+
+
+@given(st.lists(_DISTANCES, min_size=10, max_size=60), st.lists(_DISTANCES, max_size=60), st.integers(60, 200))
+def test_the_window_keeps_its_promises_and_is_the_smallest_that_does(
+    near: list[float], far: list[float], total: int
 ) -> None:
-    got, endpoint, window = answer_all(calls, choices)
-    numbers = iter(range(1_000))
-    assert got == [[next(numbers) for _ in call] for call in calls]
-    assert sorted(endpoint.begun) == list(range(sum(map(len, calls))))
-    assert endpoint.most <= MOST
-    assert endpoint.most_bytes <= MOST_BYTES
-    assert window.held == 0
-    assert window.fits(MOST_BYTES)
+    try:
+        high, bounded_by = learn_window(near, far, total, GOALS)
+    except BadInputError:
+        return
+    assert sum(distance <= high for distance in far) <= GOALS.false_admits * total
+    holds = sum(distance <= high for distance in near) >= GOALS.true_admits * len(near) - 1e-9
+    if bounded_by == "equivalent":
+        assert holds
+        assert high == STEP or sum(distance < high for distance in near) < GOALS.true_admits * len(near)
+    else:
+        assert sum(distance <= round(high + STEP, 4) for distance in far) > GOALS.false_admits * total
 
 
-def test_what_one_call_asks_is_begun_before_what_the_next_asks() -> None:
-    _, endpoint, _ = answer_all([[1] * 8, [1] * 8], [])
-    assert sorted(endpoint.begun[:8]) == list(range(8))
-
-
-async def raising(item: tuple[int, int]) -> int:
-    if item[0] == 4:
-        raise RuntimeError("a defect")
-    await asyncio.sleep(3_600)
-    return item[0]
-
-
-async def stopping(item: tuple[int, int]) -> int:
-    if item[0] == 4:
-        raise asyncio.CancelledError
-    await asyncio.sleep(3_600)
-    return item[0]
-
-
-@pytest.mark.parametrize(
-    ("function", "error"), [(raising, RuntimeError), (stopping, asyncio.CancelledError)], ids=["raises", "is-cancelled"]
+@given(
+    st.lists(st.one_of(_DISTANCES, st.just(math.inf)), min_size=1, max_size=40),
+    st.lists(st.one_of(_DISTANCES, st.just(math.inf)), min_size=1, max_size=40),
 )
-def test_when_one_item_fails_the_others_are_let_go(function: object, error: type[BaseException]) -> None:
-    async def run() -> None:
-        window = Window(MOST + 2, MOST_BYTES)
-        items = [(number, 1) for number in range(20)]
-        with pytest.raises(error):
-            await map_bounded(window, items, size_of, function)  # type: ignore[arg-type]
-        await settle(lambda: window.held == 0)
-
-    asyncio.run(run())
+def test_the_area_is_the_chance_that_an_equivalent_pair_is_nearer(near: list[float], far: list[float]) -> None:
+    won = sum(1.0 if a < b else 0.5 if a == b else 0.0 for a in near for b in far)
+    assert roc(np.asarray(near), np.asarray(far)).auc == pytest.approx(won / (len(near) * len(far)))
 
 
-def test_a_call_that_is_cancelled_gives_all_its_places_back_and_leaves_the_line() -> None:
-    async def run() -> None:
-        endpoint, window = Endpoint(), Window(MOST, MOST_BYTES)
-        first, second = (
-            asyncio.ensure_future(map_bounded(window, [(number, 1) for number in call], size_of, endpoint.ask))
-            for call in (range(10), range(10, 20))
-        )
-        await settle(lambda: len(endpoint.in_flight) == MOST)
-        first.cancel()
-        await settle(lambda: first.done() and len(endpoint.in_flight) == MOST)
-        assert endpoint.begun == [0, 1, 2, 10, 11, 12]
-        second.cancel()
-        await settle(lambda: second.done() and window.held == 0)
-
-    asyncio.run(run())
+@given(st.lists(_DISTANCES, min_size=1, max_size=300), st.lists(_DISTANCES, min_size=1, max_size=300))
+def test_each_point_of_the_curve_counts_the_pairs_up_to_its_distance(near: list[float], far: list[float]) -> None:
+    points = roc(np.asarray(near), np.asarray(far)).points
+    assert len(points) <= 200
+    for point in points:
+        assert point.true_admits == pytest.approx(np.mean([d <= point.max_semantic_distance for d in near]))
+        assert point.false_admits == pytest.approx(np.mean([d <= point.max_semantic_distance for d in far]))
+    assert (points[-1].true_admits, points[-1].false_admits) == (1.0, 1.0)
 
 
-def test_a_call_ends_with_its_last_answer_although_another_holds_the_window() -> None:
-    async def run() -> None:
-        endpoint, window = Endpoint(), Window(MOST, MOST_BYTES)
-        long = asyncio.ensure_future(map_bounded(window, [(0, 1), (1, 1)], size_of, endpoint.ask))
-        short = asyncio.ensure_future(map_bounded(window, [(2, 1), (3, 1)], size_of, endpoint.ask))
-        await settle(lambda: set(endpoint.answers) == {0, 1, 2})
-        # The lane of the short call does both of its items; nothing is left for which it would need another place.
-        for number in (2, 3):
-            await settle(lambda number=number: number in endpoint.answers)  # type: ignore[misc]
-            endpoint.answers[number].set_result(number)
-        assert await asyncio.wait_for(short, 10) == [2, 3]
-        long.cancel()
-
-    asyncio.run(run())
+def test_pairs_that_are_never_admitted_keep_the_curve_below_one() -> None:
+    curve = roc(np.asarray([0.1, math.inf]), np.asarray([math.inf, math.inf]))
+    assert curve.auc == 0.75
+    assert [(point.true_admits, point.false_admits) for point in curve.points] == [(0.5, 0.0)]

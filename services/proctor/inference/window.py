@@ -79,6 +79,7 @@ class Window:
         if self._held_requests > 1 and self._held_bytes - held + size > self._bytes:
             return False
         self._held_bytes += size - held
+        self._admit()
         return True
 
     def _fits(self, size: int) -> bool:
