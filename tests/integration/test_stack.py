@@ -100,6 +100,15 @@ def test_status_names_what_runs_with_its_version(stack: LocalStack) -> None:
         assert row.ready_after_s is not None
 
 
+def test_the_workers_give_way_to_the_servers_that_share_their_processors(tmp_path: Path) -> None:
+    with LocalStack(tmp_path / "home", replace(ONLY_VALKEY, workers=("scorer", "inference"))) as stack:
+        stack.start()
+        niceness = {row.name: os.getpriority(os.PRIO_PROCESS, row.pid or 0) for row in stack.status()}
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    assert niceness.pop("valkey") == own
+    assert niceness == dict.fromkeys(("worker-scorer", "worker-inference"), min(own + 10, 19))
+
+
 def test_another_process_finds_the_same_settings(stack: LocalStack) -> None:
     assert LocalStack.attach(stack.home).settings == stack.settings
 
