@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit chaos clean
+FUZZ_SECONDS ?= 120
+.PHONY: help demo test lint unit chaos fuzz sbom clean
 
 help: ## Show what can be made.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -26,6 +27,7 @@ $(VENV)/.local: $(BIN)/python pyproject.toml constraints.txt services/proctor/ru
 $(VENV)/.dev: $(VENV)/.local
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[local,dev]'
 	scripts/setup_browser.sh
+	scripts/setup_postgres.sh
 	@touch $@
 
 demo: $(VENV)/.local ## Audit the two reference models end to end and print the decisions.
@@ -47,6 +49,14 @@ unit: $(VENV)/.dev ## The tests that need no server.
 
 chaos: $(VENV)/.dev ## The long chaos run: a thousand faults over a million trials (docs/faults.md).
 	$(BIN)/python -m tests.chaos.run --faults 1650 --trials 1000000 $(CHAOS)
+
+fuzz: $(VENV)/.dev ## Every parser of foreign bytes under a fuzzer, FUZZ_SECONDS (120) each (docs/security.md).
+	$(BIN)/python -m tests.fuzz.run --seconds $(FUZZ_SECONDS) $(FUZZ)
+	$(BIN)/python -m tests.fuzz.growth
+
+sbom: $(VENV)/.dev ## A bill of materials for each image, and what is known against what it lists.
+	$(BIN)/python scripts/make_sbom.py
+	$(BIN)/python scripts/audit_dependencies.py
 
 clean: ## Remove the environment and everything that was made.
 	rm -rf $(VENV) .proctor .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build

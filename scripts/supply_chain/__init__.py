@@ -1,0 +1,1 @@
+"""What the images install: which extras, their pinned requirements, and where those stand."""
