@@ -80,6 +80,9 @@ class EndpointSpec(Frozen):
     """Requests in flight to a replica from one worker; None for the default."""
     public_only: bool = False
     """Whether every address that is connected to must be public: a URL that a suite brought and no operator named."""
+    gets_keys: bool = False
+    """Whether keys that are bound to no host go there: the operator named or covers it, or who sits at the terminal
+    started the audit. Said by whoever resolved the endpoint, and never told from its URL."""
 
     server_name: str | None = None
     """Its name in its certificate and among the API keys, where `url` has an address that was found for it."""

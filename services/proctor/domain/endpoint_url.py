@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from proctor.domain.suite_types import Backend
 
 IN_PROCESS: Final = "in-process"
+#: A socket in the file system of this machine; only an operator can name one.
+UNIX: Final = "unix"
 #: URL scheme of an endpoint → how it is spoken to.
 BACKENDS: Final[dict[str, Backend]] = {
     "grpc": "triton",
@@ -26,6 +28,7 @@ BACKENDS: Final[dict[str, Backend]] = {
     "http": "openai",
     "https": "openai",
     IN_PROCESS: "in_process",
+    UNIX: "triton",
 }
 ENCRYPTED: Final = ("https", "grpcs")
 #: gRPC has no port of its own; 8001 is Triton's.
@@ -68,6 +71,8 @@ class EndpointUrl(NamedTuple):
     @property
     def text(self) -> str:
         """The URL in one form for each place, so that suites that ask the same place share its pool."""
+        if self.scheme == UNIX:
+            return f"{UNIX}://{self.path}"
         host = f"[{self.host}]" if ":" in self.host else self.host
         usual = self.port is None or _UNWRITTEN_PORTS.get(self.scheme) == self.port
         return f"{self.scheme}://{host}{'' if usual else f':{self.port}'}{self.path}"
@@ -82,8 +87,8 @@ class EndpointUrl(NamedTuple):
 
     @property
     def is_local(self) -> bool:
-        """Whether what is sent there stays on the machine: loopback, or the worker's own process."""
-        if self.scheme == IN_PROCESS:
+        """Whether what is sent there stays on the machine: loopback, a socket, or the worker's own process."""
+        if self.scheme in (IN_PROCESS, UNIX):
             return True
         address = self.address
         return self.host == "localhost" if address is None else address.is_loopback
@@ -99,6 +104,7 @@ def endpoint_url(text: str) -> EndpointUrl:
 
     Args:
         text: `scheme://host:port/path`; the scheme grpc, grpcs, http, https or in-process, port and path may be absent.
+            Or `unix:///path`.
 
     Raises:
         OddUrlError: it is no such URL, or one that readers could take for different places. What may be a secret
@@ -113,7 +119,9 @@ def endpoint_url(text: str) -> EndpointUrl:
     if rest or "@" in authority:
         raise OddUrlError(text, "has a user name, a query or a fragment", "take it out; keys go in the environment")
     parts = _AUTHORITY.fullmatch(authority)
-    if parts is None:
+    if scheme == UNIX and (authority or len(path) < 2):
+        raise OddUrlError(text, "names no socket", "write its path behind three slashes, like unix:///run/triton")
+    if parts is None and scheme != UNIX:
         raise OddUrlError(
             text, "has no host, or one with a port that is no number", "write it like https://host:8443/v1"
         )
@@ -121,6 +129,8 @@ def endpoint_url(text: str) -> EndpointUrl:
         raise OddUrlError(
             text, "has a path with '.', '..', '//', '%', a backslash or a space", "write the path that is meant"
         )
+    if parts is None:
+        return EndpointUrl(scheme, "", None, path.rstrip("/"))
     port = int(parts[2]) if parts[2] else _DEFAULT_PORTS.get(scheme)
     if port is not None and not 1 <= port <= 65535:
         raise OddUrlError(text, f"has port {port}", "a port is a number from 1 to 65535")

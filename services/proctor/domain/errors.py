@@ -43,9 +43,17 @@ class StoreError(ProctorError):
     """An artifact, record or ledger entry that is missing or damaged."""
 
 
+class TooLargeError(ProctorError):
+    """Something that would be stored and is larger than what can be read again. Trying again does not mend it."""
+
+
 class EncoderError(ProctorError):
     """A sentence encoder that is missing, of another dimension, or not the file that was pinned."""
 
 
 class RegistryError(ProctorError):
     """The model registry refused a write, or read back something else than was written."""
+
+
+class NewerVersionError(ProctorError):
+    """A message, a record or a document that only a newer Proctor reads. Whoever has one can go on with it."""

@@ -1,5 +1,10 @@
 """The messages between services, each with its task name and queue. Small JSON: ids, digests and settings.
 
+A message has a version, which travels beside it (`proctor.runtime.message_versions`). A field that is added later has a
+default and is written with `proctor.domain.versions.added`: whatever does without it is still a message of version 1. A
+document that a message names by its digest is a part of it in this: who adds a field to the document raises the
+version of the message that brings it.
+
 A service sends a message by task name (`proctor.runtime.tasks.send`), so no service imports another. The router
 is the only one that knows an audit's state; the others get what they need in the message and answer to it.
 """
@@ -17,6 +22,7 @@ from proctor.domain.decision import DecisionEvent
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.manifest import AnsweredShard
 from proctor.domain.trial import ANSWER_STAGE, Decoding
+from proctor.domain.versions import needed_version
 
 SERVICES = ("router", "perturbation", "inference", "scorer", "registry")
 EVENTS_EXCHANGE = "proctor.events"
@@ -52,6 +58,11 @@ class Message(Frozen):
         """The queue is the service's name, the first part of the task's."""
         return self.task.partition(".")[0]
 
+    @property
+    def version(self) -> int:
+        """The earliest version of this message that says the same, in which it is written."""
+        return needed_version(self)
+
 
 class StartAudit(Message):
     """Begin, or go on with, an audit whose record exists."""
@@ -73,6 +84,8 @@ class ProbeEndpoint(Message):
     task: ClassVar[str] = "inference.probe"
     audit_id: str
     endpoint: EndpointSpec
+    tried: int = 0
+    """How often it was found away before."""
 
 
 class EndpointProbed(Message):
@@ -84,6 +97,10 @@ class EndpointProbed(Message):
     model_digest: str | None = None
     server: str = ""
     detail: str = ""
+    unavailable: bool = False
+    """Where it is not `ok`: whether the endpoint was not there, and may be in a moment."""
+    tried: int = 0
+    """As the probe said."""
 
 
 class BuildVariants(Message):
@@ -236,3 +253,11 @@ class DecisionWritten(Message):
     audit_id: str
     registry_version: str | None = None
     error: str | None = None
+
+
+class NotUnderstood(Message):
+    """A message of an audit was given back again and again, and no worker was there that knows its version."""
+
+    task: ClassVar[str] = "router.not_understood"
+    audit_id: str
+    detail: str

@@ -18,6 +18,7 @@ from proctor.domain.base import Frozen
 from proctor.domain.endpoint import Balance, Discovery, DnsDiscovery, Replica
 from proctor.domain.endpoint_url import EndpointUrl, OddUrlError, backend_of, endpoint_url, shown
 from proctor.domain.errors import BadInputError
+from proctor.domain.operator_json import operator_object
 from proctor.domain.prices import Price
 from proctor.domain.prices import Prices as Prices
 from proctor.domain.problems import path_text, quoted
@@ -128,18 +129,7 @@ def parse_operator_endpoints(text: str, *, source: str) -> dict[str, OperatorEnd
         BadInputError: with the endpoint, the key and what to do. User names, queries and fragments of URLs, which may
             be secrets, are not repeated.
     """
-    if not text.strip():
-        return {}
-    try:
-        pairs = json.loads(text, object_pairs_hook=_distinct)
-    except _TwiceError as twice:
-        raise BadInputError(f"{source}: {quoted(str(twice))} stands there twice; keep one of the two") from None
-    except RecursionError:
-        raise BadInputError(f"{source} is nested too deeply; write it like {_EXAMPLE}") from None
-    except ValueError as error:
-        raise BadInputError(f"{source} is not JSON ({error}); write an object like {_EXAMPLE}") from None
-    if not isinstance(pairs, dict):
-        raise BadInputError(f"{source} is not a JSON object; write one like {_EXAMPLE}")
+    pairs = operator_object(text, source=source, example=_EXAMPLE)
     return {name: _operator_endpoint(name, value, source) for name, value in pairs.items()}
 
 
@@ -200,16 +190,3 @@ def _words(error: ValidationError) -> str:
 
 def _fault(message: str, mend: str) -> PydanticCustomError:
     return PydanticCustomError("operator_endpoint", "{fault}", {"fault": message, "mend": mend})
-
-
-class _TwiceError(Exception):
-    """A key that an object has twice: Python would take the last without a word."""
-
-
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise _TwiceError(key)
-        found[key] = value
-    return found

@@ -17,6 +17,8 @@ from proctor.domain.problems import Fault, Path, Problem, SuiteProblems, path_te
 MAX_BYTES = 1 << 20
 #: A suite is three levels deep; this leaves room and stays far from the parser's stack.
 MAX_DEPTH = 32
+#: Values, lists and objects of a document. A suite with all that it may hold has some thousands.
+MAX_VALUES = 20_000
 #: 2**63 has 19 digits. Longer numbers are slips of the keyboard, or attacks on the integer parser.
 _MAX_INTEGER_DIGITS = 19
 _SHOWN_LINE = 80
@@ -57,7 +59,7 @@ def read_document(source: str | bytes) -> Document:
     """Read one JSON object. `$comment` members are left out at every level.
 
     Raises:
-        SuiteProblems: when the text is no JSON object at all (encoding, size, depth, syntax).
+        SuiteProblems: when the text is no JSON object at all (encoding, size, depth, syntax, number of values).
     """
     text = _decode(source) if isinstance(source, bytes) else source
     text = text.removeprefix("\ufeff")
@@ -163,6 +165,10 @@ class _Builder:
 
     def build(self, value: Any, path: Path) -> Any:
         self.order.setdefault(path, len(self.order))
+        if len(self.order) > MAX_VALUES:
+            raise _fatal(
+                "", f"holds more than {MAX_VALUES:,} values", "a suite has some hundred; is this the right file?"
+            )
         if isinstance(value, _Pairs):
             return self._object(value, path)
         if isinstance(value, list):

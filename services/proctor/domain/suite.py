@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from proctor.domain.base import Frozen
+from proctor.domain.hub import HUB_ID, HUB_REVISION
 from proctor.domain.routing import ProtocolSection
 from proctor.domain.suite_budget import BudgetSection
 from proctor.domain.suite_types import Backend as Backend
@@ -56,9 +57,9 @@ class DatasetSection(Frozen):
     """`seeded` draws the sample at random from the seed; `first` takes the first items in file order."""
     path: str | None = Field(default=None, min_length=1, max_length=4096)
     """A local JSONL, CSV or Parquet file, relative to the suite's file; absent for benchmarks that Proctor ships."""
-    hub_id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)?$")
-    """A Hugging Face dataset id, instead of `path`."""
-    hub_revision: str | None = Field(default=None, pattern=r"^[0-9a-f]{40}$")
+    hub_id: str | None = Field(default=None, pattern=HUB_ID)
+    """A dataset of the Hugging Face Hub as owner/name, instead of `path`; the operator says which may be read."""
+    hub_revision: str | None = Field(default=None, pattern=HUB_REVISION)
     """The commit of the dataset; required with `hub_id`, because a branch can move."""
     split: str = Field(default="test", max_length=64)
     id_field: str | None = None

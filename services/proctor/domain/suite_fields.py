@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
@@ -105,7 +106,8 @@ def first_sentence(text: str) -> str:
     return " ".join(text.split("\n\n")[0].split())
 
 
-def fields_of(model: type[BaseModel], path: tuple[str, ...] = ()) -> dict[str, Place]:
+@cache
+def fields_of(model: type[BaseModel], path: tuple[str, ...] = ()) -> Mapping[str, Place]:
     """The fields of a section by the names of their JSON form."""
     return {
         (field.alias or name): Place((*path, field.alias or name), field, _models_in(field.annotation))
@@ -133,3 +135,12 @@ def all_places() -> Iterator[Place]:
         yield place
         if place.section is not None:
             pending = list(fields_of(place.section, place.path).values()) + pending
+
+
+@cache
+def places_by_name() -> Mapping[str, Place]:
+    """The first field of each name, wherever it stands."""
+    places: dict[str, Place] = {}
+    for place in all_places():
+        places.setdefault(place.path[-1], place)
+    return places

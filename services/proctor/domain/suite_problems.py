@@ -23,6 +23,8 @@ __all__ = ["Problem", "SuiteProblems", "parse_suite"]
 
 #: Every round takes at least one fault out, and rules over rules are two deep; more rounds would be a defect.
 _MAX_ROUNDS = 8
+#: Unknown keys that are compared with the known ones; a file with more is no suite in which a letter was mistaken.
+_MAX_COMPARED = 100
 _PLACEHOLDERS: dict[str, Any] = {
     "audit_suite_id": "placeholder",
     "model_config": {"model_id": "placeholder", "model_version": "sha256:" + "0" * 64, "endpoint": "placeholder"},
@@ -52,12 +54,14 @@ def _validate(document: Document) -> tuple[list[Fault], Suite | None]:
             suite = Suite.model_validate_json(json.dumps(tree), strict=True, by_alias=True, by_name=False)
         except ValidationError as error:
             entries = error.errors(include_url=False, include_input=False)
+            unknown = [entry["loc"] for entry in entries if entry["type"] == "extra_forbidden"]
+            compared = frozenset(unknown[:_MAX_COMPARED])
             # A misspelt key is one fault, not an unknown key and a missing one.
-            misspelt = {meant_key(entry["loc"]) for entry in entries if entry["type"] == "extra_forbidden"}
+            misspelt = {meant_key(path) for path in compared}
             for path in {entry["loc"] for entry in entries if entry["type"] == "missing"} & misspelt:
                 touched.add(path)
                 _take_out(tree, path)
-            found = [fault_of(entry, document.tree) for entry in entries]
+            found = [fault_of(entry, document.tree, compare=entry["loc"] in compared) for entry in entries]
         else:
             return faults, None if faults else suite
         faults += [fault for fault in found if not any(_covered(path, touched) for path in fault.involved)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from proctor.domain.canonical import DIGEST_OR_PREFIX
@@ -48,7 +49,7 @@ def _describe_section(definition: dict[str, Any], place: Place) -> None:
     _describe_fields(definition, fields_of(place.section, place.path))
 
 
-def _describe_fields(definition: dict[str, Any], places: dict[str, Place]) -> None:
+def _describe_fields(definition: dict[str, Any], places: Mapping[str, Place]) -> None:
     for name, place in places.items():
         definition["properties"][name]["description"] = place.meaning
     definition["properties"] = {"$comment": _COMMENT, **definition["properties"]}
@@ -86,7 +87,7 @@ def example_suite() -> dict[str, Any]:
     return _commented(suite.plain(), fields_of(Suite), advice)
 
 
-def _commented(plain: dict[str, Any], places: dict[str, Place], advice: dict[str, list[str]]) -> dict[str, Any]:
+def _commented(plain: dict[str, Any], places: Mapping[str, Place], advice: dict[str, list[str]]) -> dict[str, Any]:
     shown: dict[str, Any] = {}
     remarks: list[str] = []
     for name, place in places.items():

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from proctor.domain.canonical import DIGEST_OR_PREFIX
-from proctor.domain.endpoint_url import IN_PROCESS, OddUrlError, endpoint_url
+from proctor.domain.endpoint_url import IN_PROCESS, UNIX, OddUrlError, endpoint_url
 
 _ENDPOINT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 
@@ -30,7 +30,7 @@ def _endpoint(value: str) -> str:
             parts = endpoint_url(value)
         except OddUrlError as odd:
             raise PydanticCustomError("endpoint_url", "{fault}", {"fault": odd.fault, "mend": odd.mend}) from None
-        if parts.scheme == IN_PROCESS:
+        if parts.scheme in (IN_PROCESS, UNIX):
             raise PydanticCustomError(
                 "endpoint_url",
                 "is not for a suite to say",

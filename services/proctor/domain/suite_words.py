@@ -11,7 +11,7 @@ from annotated_types import Ge, Gt, Le, Lt, MaxLen
 from proctor.domain.endpoint_url import shown as url_shown
 from proctor.domain.problems import Fault, Path, Problem, path_text, quoted, value_at
 from proctor.domain.suite import Suite
-from proctor.domain.suite_fields import Place, all_places, fields_of, place_at
+from proctor.domain.suite_fields import Place, fields_of, place_at, places_by_name
 from proctor.domain.suite_rules import CROSS_FIELD, cross_field_fault
 
 #: Longer names are no slip of the keyboard, and comparing them is slow.
@@ -32,7 +32,7 @@ _ALPHABETS: Mapping[str, str] = {
     "benchmark_name": "letters, digits, '.', '_' and '-', after a letter or digit",
     "model_id": "letters, digits, '.', '_', '/' and '-', after a letter or digit",
     "served_name": "letters, digits, '.', '_', '/', ':' and '-', after a letter or digit",
-    "hub_id": "an id such as openai/gsm8k",
+    "hub_id": "owner/name as on the hub, e.g. openai/gsm8k",
     "hub_revision": "a commit of 40 lower-case hex digits; a branch can move",
     "perturbation_strategy": "strategy names in lower case, joined with '+', e.g. wordings+option_shuffle",
 }
@@ -50,8 +50,14 @@ _KINDS: Mapping[str, str] = {
 _RANGE = {"greater_than", "greater_than_equal", "less_than", "less_than_equal"}
 
 
-def fault_of(error: Mapping[str, Any], tree: Mapping[str, Any]) -> Fault:
-    """Put one validation error (pydantic's `errors()`) on a suite's plain data into words."""
+def fault_of(error: Mapping[str, Any], tree: Mapping[str, Any], *, compare: bool = True) -> Fault:
+    """Put one validation error (pydantic's `errors()`) on a suite's plain data into words.
+
+    Args:
+        error: the error.
+        tree: the data.
+        compare: whether a key that is unknown is compared with those that it may have been meant to be.
+    """
     path: Path = tuple(error["loc"])
     kind: str = error["type"]
     if kind in CROSS_FIELD:
@@ -62,7 +68,7 @@ def fault_of(error: Mapping[str, Any], tree: Mapping[str, Any]) -> Fault:
     if kind == "missing":
         shown, message, mend = "", *_missing(path, place)
     elif kind == "extra_forbidden":
-        shown, message, mend = quoted(value), *_unknown(path)
+        shown, message, mend = quoted(value), *_unknown(path, compare=compare)
     elif kind in _KINDS:
         shown, message, mend = quoted(value), *_wrong_kind(_KINDS[kind], value, place)
     elif kind in _RANGE:
@@ -108,19 +114,16 @@ def _siblings(path: Path) -> list[str]:
     return list(fields_of(model)) if model is not None else []
 
 
-def _unknown(path: Path) -> tuple[str, str]:
+def _unknown(path: Path, *, compare: bool) -> tuple[str, str]:
     key = str(path[-1])
-    meant = meant_key(path)
+    meant = meant_key(path) if compare else None
     if meant is not None:
         return "is an unknown key", f"did you mean {meant[-1]}?"
     if len(key) <= _COMPARABLE_CHARACTERS:
-        for place in all_places():
-            if place.path[-1] == key:
-                home = ".".join(place.path[:-1])
-                return (
-                    "is an unknown key",
-                    f"it belongs in {home}" if home else "it belongs at the top level",
-                )
+        place = places_by_name().get(key)
+        if place is not None:
+            home = ".".join(place.path[:-1])
+            return "is an unknown key", f"it belongs in {home}" if home else "it belongs at the top level"
     return "is an unknown key", f"remove it; known here: {', '.join(_siblings(path))}"
 
 

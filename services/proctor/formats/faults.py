@@ -19,7 +19,7 @@ class Faults:
     """The faults found so far in one file."""
 
     def __init__(self, source: str, *, unit: str = "") -> None:
-        self._source = source
+        self.source = source
         self._unit = unit
         self._lines: list[str] = []
 
@@ -29,7 +29,7 @@ class Faults:
         Raises:
             TooManyFaults: when `MAX_FAULTS` are noted.
         """
-        self._lines.append(f"{self._source}:{self._unit}{position}: {text}")
+        self._lines.append(f"{self.source}:{self._unit}{position}: {text}")
         if len(self._lines) >= MAX_FAULTS:
             raise TooManyFaults
 
@@ -40,7 +40,7 @@ class Faults:
         """Raise BadInputError with every fault, one a line."""
         count = len(self._lines)
         more = f" (reading stopped at {MAX_FAULTS})" if count >= MAX_FAULTS else ""
-        head = f"{self._source} has {count} fault{'s' if count > 1 else ''}{more}:"
+        head = f"{self.source} has {count} fault{'s' if count > 1 else ''}{more}:"
         raise BadInputError("\n".join([head, *(f"  {line}" for line in self._lines)]))
 
 

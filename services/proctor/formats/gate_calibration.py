@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pydantic import ValidationError
 
 from proctor.domain.errors import BadInputError
 from proctor.domain.gate_calibration import GateCalibration
 from proctor.domain.problems import quoted
 
+#: A calibration is a few kilobytes: counts, a curve and a histogram.
+MAX_BYTES: Final = 1 << 18
 _MEND = "run `proctor variants calibrate` again"
 
 
@@ -17,6 +21,10 @@ def parse_gate_calibration(data: bytes, source: str) -> GateCalibration:
     Raises:
         BadInputError: naming the first fault, for a file that is anything else.
     """
+    if len(data) > MAX_BYTES:
+        raise BadInputError(
+            f"{source} is no calibration of the gate (it is larger than {MAX_BYTES >> 10} KiB): {_MEND}"
+        )
     try:
         return GateCalibration.model_validate_json(data)
     except ValidationError as error:

@@ -6,17 +6,26 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
+from sys import getsizeof
+from typing import Any, Final
 
 from proctor.domain.canonical import bytes_digest, canonical_json
 from proctor.domain.errors import BadInputError
+from proctor.domain.hub import NO_HUB, HubAccess
 from proctor.domain.item import Item
 from proctor.domain.suite import DatasetSection
 from proctor.formats.benchmark_files import PACKAGED_BENCHMARK, benchmark_file, places_text
 from proctor.formats.faults import Faults, TooManyFaults, shown
 from proctor.formats.fields import FieldFault, FieldMap, make_item
-from proctor.formats.hub import hub_rows
+from proctor.formats.hub import hub_files
 from proctor.formats.rows import Row, file_digest, is_typed, position_unit, read_rows
+
+#: Memory of a benchmark's items, counted by their texts and metadata and so much for each item itself. A file's bytes
+#: do not tell: one emoji makes every character of its text take four bytes, and an empty list takes sixty.
+MAX_HELD_BYTES: Final = 512 << 20
+_ITEM_BYTES: Final = 1_536
 
 
 @dataclass(frozen=True)
@@ -46,7 +55,9 @@ class LoadedItems:
         return tuple(notes)
 
 
-def load_items(section: DatasetSection, base: Path, bundle: Path, benchmarks: Path | None = None) -> LoadedItems:
+def load_items(
+    section: DatasetSection, base: Path, bundle: Path, benchmarks: Path | None = None, *, hub: HubAccess = NO_HUB
+) -> LoadedItems:
     """Read the benchmark that a suite names.
 
     Args:
@@ -54,12 +65,15 @@ def load_items(section: DatasetSection, base: Path, bundle: Path, benchmarks: Pa
         base: the folder to which a relative path is relative, the suite file's.
         bundle: the folder of the reference bundle.
         benchmarks: the operator's folder of benchmarks, for suites that name no file.
+        hub: what the operator lets suites have of the hub; by default nothing.
 
     Raises:
-        BadInputError: when the source is missing, or with up to ten faults, each with file, line and value.
+        BadInputError: when the source is missing or larger than what is read, or with up to ten faults, each with file,
+            line and value.
+        ProctorError: when the hub cannot be reached.
     """
     if section.hub_id is not None:
-        return _load_hub(section)
+        return _load_hub(section, hub)
     path = benchmark_file(section, base, bundle, benchmarks)
     if path is None:
         looked = f", or put it at {places_text(section, benchmarks)}" if benchmarks is not None else ""
@@ -98,10 +112,18 @@ def _rank(seed: int, item_id: str) -> bytes:
     return hashlib.sha256(canonical_json(["sample", seed, item_id])).digest()
 
 
-def _load_hub(section: DatasetSection) -> LoadedItems:
+def _load_hub(section: DatasetSection, hub: HubAccess) -> LoadedItems:
     source = f"{section.hub_id}@{section.hub_revision}/{section.split}"
     faults = Faults(source, unit="row ")
-    items = _gather(section, hub_rows(section), faults, source, typed=True)
+    with hub_files(section, hub) as paths:
+        rows = (row for path in paths for row in read_rows(path, faults))
+        counted = (row._replace(position=position) for position, row in enumerate(rows, 1))
+        try:
+            items = _gather(section, counted, faults, source, typed=is_typed(paths[0]))
+        except BadInputError as error:
+            # The names of our copies say nothing to anybody.
+            text = reduce(lambda said, path: said.replace(str(path), source), paths, str(error))
+            raise BadInputError(text) from None
     digest = bytes_digest(canonical_json([[item.item_id, item.content_hash] for item in items]))
     return LoadedItems(items, digest, source, _duplicates(items))
 
@@ -110,8 +132,16 @@ def _gather(
     section: DatasetSection, rows: Iterable[Row], faults: Faults, source: str, *, typed: bool
 ) -> tuple[Item, ...]:
     items: list[Item] = []
+    held = 0
     with suppress(TooManyFaults):
-        items.extend(_items(section, rows, faults, typed=typed))
+        for item in _items(section, rows, faults, typed=typed):
+            items.append(item)
+            held += _held_bytes(item)
+            if held > MAX_HELD_BYTES:
+                raise BadInputError(
+                    f"{source}: the first {len(items):,} items take {MAX_HELD_BYTES >> 20} MiB of memory, which is all "
+                    "that is given to a benchmark; split the file, or leave out metadata"
+                )
     if faults:
         faults.refuse()
     if not items:
@@ -134,6 +164,20 @@ def _items(section: DatasetSection, rows: Iterable[Row], faults: Faults, *, type
             faults.add(row.position, f"the identifier {shown(item.item_id)} stands at {first} already; make it unique")
             continue
         yield item
+
+
+def _held_bytes(item: Item) -> int:
+    texts = (item.item_id, item.question, item.target, item.dimension, *item.choices)
+    held = _ITEM_BYTES + sum(map(getsizeof, texts))
+    pending: list[Any] = [item.metadata]
+    while pending:
+        value = pending.pop()
+        held += getsizeof(value)
+        if isinstance(value, dict):
+            pending += [*value, *value.values()]
+        elif isinstance(value, list):
+            pending += value
+    return held
 
 
 def _duplicates(items: Iterable[Item]) -> tuple[tuple[str, ...], ...]:

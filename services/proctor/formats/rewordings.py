@@ -14,6 +14,9 @@ from proctor.formats.fields import positional_id
 from proctor.formats.rows import Row, jsonl_rows
 from proctor.text.normalise import has_lone_surrogate, normalise
 
+#: Pairs of an item and a rewording. A row is given to every item that asks its original, and a file in which all rows
+#: and all items say the same would make the product of both.
+MAX_MATCHES: Final = 1_000_000
 _QUESTION_FIELDS: Final = ("rephrased", "reworded", "rewording", "question")
 
 
@@ -77,6 +80,9 @@ def match_rewordings(rewordings: Iterable[Rewording], items: Sequence[Item], ben
     `index`, which names items without an identifier of their own. Where a row gives an original and a place and
     the item there asks something else, the row belongs to none: a shifted file must not lend an item the
     rewording of its neighbour.
+
+    Raises:
+        BadInputError: when there are more than `MAX_MATCHES` pairs.
     """
     by_id = {item.item_id: item for item in items}
     by_text: dict[str, list[Item]] = {}
@@ -84,8 +90,15 @@ def match_rewordings(rewordings: Iterable[Rewording], items: Sequence[Item], ben
         by_text.setdefault(normalise(item.question), []).append(item)
     matched: dict[str, list[Rewording]] = {}
     unmatched: list[Unmatched] = []
+    matches = 0
     for rewording in rewordings:
         found, reason = _belongs_to(rewording, by_id, by_text, benchmark)
+        matches += len(found)
+        if matches > MAX_MATCHES:
+            raise BadInputError(
+                f"the rewordings up to line {rewording.line} belong to more than {MAX_MATCHES:,} items in all: their "
+                "original is what many items ask; name the item of each by item_id"
+            )
         for item in found:
             matched.setdefault(item.item_id, []).append(rewording)
         if not found:

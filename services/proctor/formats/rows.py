@@ -5,16 +5,17 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple, NoReturn
+from typing import Any, BinaryIO, Final, NamedTuple, NoReturn, TextIO
 
 from proctor.domain.errors import BadInputError
 from proctor.formats.faults import Faults, shown
+from proctor.formats.json_rows import json_object
+from proctor.formats.meter import ITEM_ROWS, Limits, Meter
+from proctor.formats.parquet_rows import open_parquet
 
-#: A row beyond this is a mistake (a whole file in one line), not a benchmark problem.
-MAX_ROW_BYTES: Final = 1 << 20
 _HASH_CHUNK_BYTES: Final = 1 << 20
 _BOM: Final = b"\xef\xbb\xbf"
 SUFFIXES: Final = (".jsonl", ".ndjson", ".json", ".csv", ".parquet")
@@ -25,10 +26,6 @@ class Row(NamedTuple):
 
     position: int
     values: dict[str, Any]
-
-
-class _DuplicateKeyError(ValueError):
-    pass
 
 
 def file_digest(path: Path) -> str:
@@ -61,12 +58,16 @@ def position_unit(path: Path) -> str:
 def read_rows(path: Path, faults: Faults) -> Iterator[Row]:
     """The rows of a file, told apart by its suffix; a row that cannot be read is a fault and is left out.
 
+    Rows, their bytes and the bytes of each are counted as they come, whatever the format: see `meter`.
+
     Raises:
-        BadInputError: when the file is missing or as a whole not what its suffix says.
+        BadInputError: when the file is missing, holds more than is read, or is as a whole not what its suffix says.
     """
     suffix = path.suffix.lower()
     if suffix == ".parquet":
-        yield from _parquet_rows(path)
+        with open_parquet(path) as file:
+            for position, values in file.rows(faults):
+                yield Row(position, values)
         return
     try:
         with path.open("rb") as stream:
@@ -83,15 +84,20 @@ def read_rows(path: Path, faults: Faults) -> Iterator[Row]:
         unreadable(path, error)
 
 
-def jsonl_rows(stream: BinaryIO, faults: Faults) -> Iterator[Row]:
-    """Objects of a JSONL stream, one a line; blank lines are passed over."""
-    position = 0
+def jsonl_rows(stream: BinaryIO, faults: Faults, limits: Limits = ITEM_ROWS) -> Iterator[Row]:
+    """Objects of a JSONL stream, one a line; blank lines are passed over.
+
+    Raises:
+        BadInputError: when the stream holds more than `limits`.
+    """
+    position, meter = 0, Meter(faults.source, limits)
     # By readline with a limit, so that a file without line ends is not taken into memory.
-    while line := stream.readline(MAX_ROW_BYTES + 1):
+    while line := stream.readline(limits.row_bytes + 1):
         position += 1
-        if len(line) > MAX_ROW_BYTES and not line.endswith(b"\n"):
-            faults.add(position, f"the line is longer than {MAX_ROW_BYTES} bytes; one line holds one item")
-            while (rest := stream.readline(MAX_ROW_BYTES)) and not rest.endswith(b"\n"):
+        meter.count(len(line))
+        if len(line) > limits.row_bytes and not line.endswith(b"\n"):
+            faults.add(position, f"the line is longer than {limits.row_bytes} bytes; one line holds one item")
+            while (rest := stream.readline(limits.row_bytes)) and not rest.endswith(b"\n"):
                 pass
             continue
         if position == 1:
@@ -100,55 +106,53 @@ def jsonl_rows(stream: BinaryIO, faults: Faults) -> Iterator[Row]:
                 faults.add(1, "the file is one JSON array; write one object a line (jq -c '.[]')")
                 return
         if line.strip():
-            values = _json_object(line, position, faults)
+            values = json_object(line, position, faults)
             if values is not None:
                 yield Row(position, values)
 
 
-def _json_object(line: bytes, position: int, faults: Faults) -> dict[str, Any] | None:
-    try:
-        value = json.loads(line.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant)
-    except UnicodeDecodeError as error:
-        faults.add(position, f"byte {error.start + 1} ({line[error.start]:#04x}) is not UTF-8; convert the file")
-    except _DuplicateKeyError as error:
-        faults.add(position, str(error))
-    except json.JSONDecodeError as error:
-        start = shown(line[:60].decode("utf-8", "replace"))
-        faults.add(position, f"not JSON at column {error.colno}: {error.msg}: {start}")
-    except (ValueError, RecursionError) as error:
-        faults.add(position, f"not JSON that can be read: {error}")
-    else:
-        if isinstance(value, dict):
-            return value
-        faults.add(position, f"a JSON object is needed, not {shown(value)}")
-    return None
+class _Lines:
+    """The lines of a CSV file, none longer than a row may be, and the bytes of the record that they belong to.
 
+    The csv module asks for a line at a time and keeps what it has of a record: a quote that nothing closes would take
+    the whole file into memory, and so would a file without line ends.
+    """
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise _DuplicateKeyError(f"the key {shown(twice)} stands twice; keep one")
-    return values
+    def __init__(self, text: TextIO, path: Path) -> None:
+        self._text = text
+        self._path = path
+        self._line = 0
+        self.record = 0
+        """Characters since `record` was last set to 0."""
 
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number")
+    def __iter__(self) -> Iterator[str]:
+        while line := self._text.readline(ITEM_ROWS.row_bytes + 1):
+            self._line += 1
+            self.record += len(line)
+            if self.record > ITEM_ROWS.row_bytes:
+                raise BadInputError(
+                    f"{self._path}:{self._line}: a row is longer than {ITEM_ROWS.row_bytes} characters; is a quotation "
+                    "mark not closed?"
+                )
+            yield line
 
 
 def _csv_rows(path: Path, stream: BinaryIO, faults: Faults) -> Iterator[Row]:
+    meter = Meter(str(path))
     # Bytes that are not UTF-8 become lone surrogates, which the field checks refuse row by row.
     with io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="") as text:
-        reader = csv.reader(text, strict=True)
+        lines = _Lines(text, path)
+        reader = csv.reader(lines, strict=True)
         try:
             header = next(reader, None)
             if header is None:
                 return
-            doubles = sorted({name for name in header if header.count(name) > 1})
-            if doubles:
-                raise BadInputError(f"{path}:1: the column {shown(doubles[0])} stands twice in the header; rename one")
+            if twice := first_double(header):
+                raise BadInputError(f"{path}:1: the column {shown(twice)} stands twice in the header; rename one")
+            lines.record = 0
             for cells in reader:
+                meter.count(lines.record)
+                lines.record = 0
                 if not cells:
                     continue
                 if len(cells) != len(header):
@@ -159,23 +163,6 @@ def _csv_rows(path: Path, stream: BinaryIO, faults: Faults) -> Iterator[Row]:
             faults.add(reader.line_num, f"not CSV: {error}")
 
 
-def _parquet_rows(path: Path) -> Iterator[Row]:
-    try:
-        import pyarrow.lib
-        import pyarrow.parquet
-    except ImportError:
-        raise BadInputError(
-            f"{path} is a Parquet file, which needs pyarrow: pip install 'proctor[parquet]', or convert it to JSONL"
-        ) from None
-    try:
-        with pyarrow.parquet.ParquetFile(path) as file:
-            position = 0
-            for batch in file.iter_batches(batch_size=1024):
-                for values in batch.to_pylist():
-                    position += 1
-                    yield Row(position, values)
-    except (pyarrow.lib.ArrowException, UnicodeDecodeError) as error:
-        reason = str(error).splitlines()[0][:200]
-        raise BadInputError(f"{path} cannot be read as Parquet: {reason}") from None
-    except OSError as error:
-        unreadable(path, error)
+def first_double(names: list[str]) -> str | None:
+    """The first name, by the alphabet, that stands more than once."""
+    return min((name for name, times in Counter(names).items() if times > 1), default=None)

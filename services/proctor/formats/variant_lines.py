@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal, NamedTuple
 
-from pydantic import Field
+from pydantic import FailFast, Field
 
 from proctor.domain.base import Frozen
 from proctor.domain.item import Item, Rejection, Variant
@@ -47,9 +47,9 @@ class ItemPart(Frozen):
     item: Item
     key: Digest
     """The library's key: the digest of the item, the settings, the encoder and `data`."""
-    data: tuple[str, ...]
+    data: Annotated[tuple[str, ...], FailFast()]
     """What each strategy drew on for this item: a version and a digest."""
-    distances: tuple[Distance, ...]
+    distances: Annotated[tuple[Distance, ...], FailFast()]
     """Semantic distances of all candidates that reached the encoder, admitted or not."""
 
 

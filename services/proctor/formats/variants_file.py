@@ -18,7 +18,8 @@ from proctor.domain.canonical import bytes_digest, canonical_json
 from proctor.domain.errors import BadInputError
 from proctor.domain.item import Item, Rejection
 from proctor.formats.faults import Faults, TooManyFaults, shown
-from proctor.formats.rows import MAX_ROW_BYTES, Row, jsonl_rows
+from proctor.formats.meter import MAX_ROW_BYTES
+from proctor.formats.rows import Row, jsonl_rows
 from proctor.formats.variant_lines import SCHEMA, Entry, Header, Line, RejectionLine, VariantLine, VariantsFile
 
 #: Also of a version to come, so that it is refused as such and not taken for something else.

@@ -12,6 +12,9 @@ from proctor.grading.numbers import boxed
 
 #: What is read of an answer; an option is named early or in the last sentences, never after pages.
 _MAX_CHARS = 100_000
+#: An option that is longer is no word of a sentence: it is found where it stands by itself. Looking for a long text in
+#: another takes the product of their lengths where both repeat themselves.
+_MAX_MENTIONED_CHARS = 2_000
 #: An answer that repeats "the answer is" more often than this is not worth reading to its start.
 _MAX_CUES = 20
 
@@ -126,7 +129,7 @@ def _mentioned(text: str, choices: tuple[str, ...]) -> str | None:
     found: list[str] = []
     for choice in sorted(choices, key=lambda choice: (-len(choice), choice)):
         wanted = _normalised_choice(choice)
-        if not wanted or wanted not in rest:
+        if not wanted or len(wanted) > _MAX_MENTIONED_CHARS or wanted not in rest:
             continue
         rest, times = re.subn(rf"(?<!\w){re.escape(wanted)}(?!\w)", " ", rest)
         if times:

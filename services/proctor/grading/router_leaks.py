@@ -17,6 +17,8 @@ from proctor.grading.letters import chosen_option
 
 #: What is read of a message; far more than any router needs.
 _MAX_CHARS: Final = 100_000
+#: Longer options are found by the line that they stand on, and not anywhere in the text.
+_MAX_OPTION_CHARS: Final = 2_000
 _MARKED: Final = re.compile(
     r"(?:✓|✔|✅|☑|<-+|←|[(\[*]\s*(?:the\s+)?(?:correct|right)(?:\s+(?:answer|option|one))?\s*[)\]*])", re.IGNORECASE
 )
@@ -48,7 +50,11 @@ def stated_option(message: str, question: str, choices: Sequence[str]) -> str | 
 
 def _without_list(message: str, options: Mapping[str, str]) -> str:
     """The message without its list of options: labelled lines, and labelled options word for word anywhere."""
-    exact = "|".join(rf"{letter}[*_]{{0,2}}[.):\]]\s*{re.escape(option)}(?!\w)" for letter, option in options.items())
+    exact = "|".join(
+        rf"{letter}[*_]{{0,2}}[.):\]]\s*{re.escape(option)}(?!\w)"
+        for letter, option in options.items()
+        if len(option) <= _MAX_OPTION_CHARS
+    )
     listed: set[str] = set()
 
     def once(match: re.Match[str]) -> str:
@@ -59,7 +65,7 @@ def _without_list(message: str, options: Mapping[str, str]) -> str:
         listed.add(label)
         return ""
 
-    left = re.sub(rf"(?<!\w)(?<!\bis )(?<!nswer: )[(\[*_]{{0,3}}(?:{exact})", once, message)
+    left = re.sub(rf"(?<!\w)(?<!\bis )(?<!nswer: )[(\[*_]{{0,3}}(?:{exact})", once, message) if exact else message
     left = _LISTED.sub(lambda match: once(match) if match["label"] in options else match[0], left)
     # A single labelled option is no list: it is the one that was singled out.
     return left if len(listed) > 1 else message

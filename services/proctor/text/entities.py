@@ -42,12 +42,16 @@ _CALENDAR_WORDS: Final = frozenset(_CALENDAR.split())
 _STEM_LETTERS: Final = 4
 #: Names this long that differ by one letter, of which a text uses both, are one name and a slip of the keyboard.
 _SLIP_LETTERS: Final = 5
+#: No name has more letters; what has them is not searched for names, nor compared letter by letter.
+_NAME_LETTERS: Final = 64
 #: More names than this are not lost by slips of the keyboard, and need not be compared with every word.
 _SLIPS: Final = 8
 #: A language has not many more words in use, and benchmarks few of them.
 _WORDS_KEPT: Final = 16_384
 _INITIALS: Final = re.compile(r"\b(?:[A-Z]\.?){2,}")
-_NAME_RUN: Final = re.compile(r"[A-Z][^\W\d_]*(?: (?:of |the |and )*[A-Z][^\W\d_]*){1,7}")
+#: With an end to each word, because it is begun anew at every capital in a word.
+_NAME_WORD: Final = rf"[A-Z][^\W\d_]{{0,{_NAME_LETTERS}}}"
+_NAME_RUN: Final = re.compile(rf"{_NAME_WORD}(?: (?:of |the |and )*{_NAME_WORD}){{1,7}}")
 #: "Movie A", "Box 2": what stands before a label is a common noun, whatever its capital says.
 _LABEL: Final = re.compile(r"\s+(?:[A-Z]|\d+)\b")
 
@@ -111,7 +115,9 @@ def _is_unit(key: str) -> bool:
 
 
 def _slip(name: str, kept: frozenset[str]) -> bool:
-    return len(name) >= _SLIP_LETTERS and any(abs(len(name) - len(w)) < 2 and levenshtein(name, w) == 1 for w in kept)
+    if not _SLIP_LETTERS <= len(name) <= _NAME_LETTERS:
+        return False
+    return any(abs(len(name) - len(word)) < 2 and levenshtein(name, word) == 1 for word in kept)
 
 
 @lru_cache(maxsize=TEXTS_KEPT)

@@ -8,10 +8,12 @@ twice and then once) they admit, because the semantic distance is measured as we
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from functools import lru_cache
+from itertools import islice
 from typing import Final
 
 from proctor.text.entities import keeps_entities
@@ -19,7 +21,7 @@ from proctor.text.normalise import TEXTS_KEPT, plain_words, words
 from proctor.text.numerals import Numeral, prepare, scan_numerals
 from proctor.text.quantities import quantities
 from proctor.text.relations import keeps_comparison, keeps_negation
-from proctor.text.sides import Sides, shared_names, sides
+from proctor.text.sides import Crossed, Sides, shared_names, sides
 from proctor.text.units import keeps_units
 
 #: Words that say a number without being one: "a pair" for 2, "a week" for 7. A number that only one of the texts
@@ -51,6 +53,8 @@ _KEPT_SHARE: Final = 0.4
 _LONG_WORDS: Final = 20
 #: Quotients are rounded to 15 digits, so the reciprocal of a reciprocal misses by this much at most.
 _SAME: Final = Decimal("1e-9")
+#: A number has one reciprocal, said in a few ways.
+_MOST_RECIPROCALS: Final = 16
 _COUNTED_AT_A_GLANCE: Final = 5
 #: More than "these other " has; the search is held to it, so that a long text is not read once for every number.
 _DEFINITE_CHARACTERS: Final = 24
@@ -121,9 +125,10 @@ def _missing(text: str, other_text: str) -> set[Decimal]:
     there |= {1 / numeral.value for numeral in others if numeral.ordinal and numeral.value}
     other_ordinals = {numeral.value for numeral in others if numeral.ordinal}
     cues = plain_words(other_text)
+    near = sorted(there)
     missing = set()
     for value, ordinal in {(numeral.value, numeral.ordinal) for numeral in these}:
-        if value == 1 or value in there or any(abs(value - each) < _SAME for each in there):
+        if value == 1 or value in there or _is_near(value, near):
             continue
         if ordinal and not other_ordinals - here:
             # "The third child" may become "the last"; it may not become "the fifth".
@@ -131,6 +136,12 @@ def _missing(text: str, other_text: str) -> set[Decimal]:
         if not _IMPLIED.get(value, frozenset()) & cues:
             missing.add(value)
     return missing
+
+
+def _is_near(value: Decimal, ordered: Sequence[Decimal]) -> bool:
+    """Whether one of the numbers is taken for the same; the next ones on either side are the nearest."""
+    place = bisect_left(ordered, value)
+    return any(abs(value - each) < _SAME for each in ordered[max(0, place - 1) : place + 1])
 
 
 def _converted(text: str, other_text: str) -> set[Decimal]:
@@ -149,20 +160,36 @@ def _turned(values: set[Decimal], text: str, other_text: str, names: frozenset[s
 
     "Ann has half as many as Bo" for "Bo has twice as many as Ann"; with the names where they were it is a change.
     """
-    others = {numeral.value for numeral in scan_numerals(other_text)}
-    found = set()
-    for value in values:
-        reciprocals = {other for other in others if abs(value * other - 1) < _SAME}
-        there = _sides_of(reciprocals, other_text, names) if reciprocals else set()
-        if there and any(here.turned(each) for here in _sides_of({value}, text, names) for each in there):
+    others = sorted({numeral.value for numeral in scan_numerals(other_text)})
+    reciprocals = {value: near for value in values if (near := _reciprocals(value, others))}
+    if not reciprocals:
+        return set()
+    here = _sides_of(frozenset(reciprocals), text, names)
+    there = _sides_of(frozenset().union(*reciprocals.values()), other_text, names)
+    found: set[Decimal] = set()
+    for value, turned in reciprocals.items():
+        crossed = Crossed(each for other in turned for each in there[other])
+        if any(map(crossed.any_turned, here[value])):
             found.add(value)
     return found
 
 
-def _sides_of(values: set[Decimal], text: str, names: frozenset[str]) -> set[Sides]:
-    return {
-        sides(text, numeral.start, numeral.end, names) for numeral in scan_numerals(text) if numeral.value in values
-    }
+def _reciprocals(value: Decimal, ordered: Sequence[Decimal]) -> list[Decimal]:
+    """Those of the numbers that are 1 by the value, but no more than a text has that was not made to have them."""
+    if not value:
+        return []
+    # A little further than the comparison that decides, for what division rounds off.
+    low, high = sorted(((1 - 2 * _SAME) / value, (1 + 2 * _SAME) / value))
+    near = ordered[bisect_left(ordered, low) : bisect_right(ordered, high)]
+    return list(islice((other for other in near if abs(value * other - 1) < _SAME), _MOST_RECIPROCALS))
+
+
+def _sides_of(values: frozenset[Decimal], text: str, names: frozenset[str]) -> dict[Decimal, set[Sides]]:
+    found: dict[Decimal, set[Sides]] = {value: set() for value in values}
+    for numeral in scan_numerals(text):
+        if numeral.value in found:
+            found[numeral.value].add(sides(text, numeral.start, numeral.end, names))
+    return found
 
 
 def _summed_up(text: str, after: re.Pattern[str]) -> set[Decimal]:

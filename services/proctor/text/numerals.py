@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from decimal import Context, Decimal
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from proctor.text.normalise import TEXTS_KEPT, normalise
 from proctor.text.number_words import (
@@ -26,6 +26,10 @@ from proctor.text.number_words import (
 )
 
 _CONTEXT = Context(prec=15)
+#: Digits of a number; longer runs are no amounts, and their products leave the range of decimal arithmetic.
+_MAX_DIGITS = 1_000
+#: "Trillion trillion trillion …" grows no further from here.
+_MAX_SCALED = 10**60
 #: A fraction glued to the number before it by NFKC (2\u00bd becomes 21/2) has to be parted first.
 _VULGAR = re.compile(r"(?=[\u00bc-\u00be\u2150-\u215e])")
 _TOKEN = re.compile(
@@ -45,6 +49,9 @@ _OPENING = frozenset((*CARDINALS, *ORDINALS, *MULTIPLES, *HALVES, *ARTICLES, "do
 _TELLING = (_OPENING - ARTICLES) | SCALES.keys() | {"quarter"}
 _DIGIT = re.compile(r"\d")
 _LETTERS = re.compile(r"[^\W\d_]+")
+
+
+_Number = TypeVar("_Number", int, Decimal)
 
 
 class Numeral(NamedTuple):
@@ -106,7 +113,7 @@ def _of_clause(clause: str) -> tuple[Numeral, ...]:
     if not _DIGIT.search(clause) and _TELLING.isdisjoint(_LETTERS.findall(clause)):
         return ()
     solid = [
-        _Token(match.lastgroup or "other", match.group(), match.start(), match.end())
+        _Token(_kind_of(match), match.group(), match.start(), match.end())
         for match in _TOKEN.finditer(clause)
         if match.lastgroup != "gap"
     ]
@@ -114,6 +121,15 @@ def _of_clause(clause: str) -> tuple[Numeral, ...]:
 
 
 _of_short_clause = lru_cache(maxsize=_CLAUSES_KEPT)(_of_clause)
+
+
+def _kind_of(match: re.Match[str]) -> str:
+    kind = match.lastgroup or "other"
+    return "other" if kind == "number" and match.end() - match.start() > _MAX_DIGITS else kind
+
+
+def _scaled(value: _Number, by: int) -> _Number:
+    return value if abs(value) >= _MAX_SCALED else value * by
 
 
 class _Reader:
@@ -201,7 +217,7 @@ class _Reader:
         elif (every := self._out_of()) is not None:
             value = _divide(value, every)
         while self._text() in SCALES:
-            value *= SCALES[self._text()]
+            value = _scaled(value, SCALES[self._text()])
             self._at += 1
         if self._text() in HUNDREDTHS and not (in_dollars and self._text() not in PERCENT):
             value = _divide(value, Decimal(100))
@@ -290,10 +306,10 @@ class _Reader:
         while True:
             word = self._text()
             if word == "hundred":
-                current *= 100
+                current = _scaled(current, 100)
                 self._at += 1
             elif word in SCALES:
-                total, current = total + current * SCALES[word], 0
+                total, current = total + _scaled(current, SCALES[word]), 0
                 self._at += 1
             elif word == "and" and self._text(1) in CARDINALS and self._text(-1) in SCALES:
                 self._at += 1

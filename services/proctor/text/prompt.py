@@ -37,6 +37,49 @@ def render_prompt(
     return _examples(section, labels) + asked if section.few_shot else asked
 
 
+def prompt_bytes(
+    section: PromptSection, question: str, choices: Sequence[str], labels: LabelScheme | None = None
+) -> int:
+    """How many bytes of UTF-8 `render_prompt` would make of the same, without making them.
+
+    A template of 20,000 characters may hold the question 2,000 times.
+
+    Raises:
+        BadInputError: as `render_prompt`.
+    """
+    asked = _filled_bytes(_template(section, choices), question, choices, labels)
+    return _examples_bytes(section, labels) + asked if section.few_shot else asked
+
+
+def utf8_bytes(text: str) -> int:
+    """The length of a text in UTF-8."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+@lru_cache(maxsize=64)
+def _examples_bytes(section: PromptSection, labels: LabelScheme | None) -> int:
+    sizes = 0
+    for example in section.few_shot:
+        shown, answer = _as_shown(example, labels)
+        filled = _filled_bytes(_template(section, example.choices), example.question, example.choices, shown)
+        sizes += filled + utf8_bytes(answer) + len(" \n\n")
+    return sizes
+
+
+def _filled_bytes(template: str, question: str, choices: Sequence[str], labels: LabelScheme | None) -> int:
+    text, questions, options = _sizes(template)
+    shown = sum(utf8_bytes(line) + 1 for line in labelled(choices, labels)) - 1 if options and choices else 0
+    return text + questions * utf8_bytes(question) + options * shown
+
+
+@lru_cache(maxsize=64)
+def _sizes(template: str) -> tuple[int, int, int]:
+    """Bytes of a template's own text, and how often it shows the question and the options."""
+    pieces = _pieces(template)
+    places = pieces[1::2]
+    return sum(map(utf8_bytes, pieces[::2])), places.count("question"), places.count("options")
+
+
 @lru_cache(maxsize=64)
 def _examples(section: PromptSection, labels: LabelScheme | None) -> str:
     """The solved examples, which are the same for every question of a suite."""
@@ -44,6 +87,13 @@ def _examples(section: PromptSection, labels: LabelScheme | None) -> str:
 
 
 def _example(section: PromptSection, example: FewShotExample, labels: LabelScheme | None) -> str:
+    shown, answer = _as_shown(example, labels)
+    asked = _fill(_template(section, example.choices), example.question, example.choices, shown)
+    return f"{asked} {answer}\n\n"
+
+
+def _as_shown(example: FewShotExample, labels: LabelScheme | None) -> tuple[LabelScheme | None, str]:
+    """How an example's options are labelled, and its answer by those labels."""
     answer = example.answer
     if labels is not None and len(example.choices) > labels.most_options:
         labels = None
@@ -51,8 +101,7 @@ def _example(section: PromptSection, example: FewShotExample, labels: LabelSchem
         count = len(example.choices)
         labels_by_letter = dict(zip(marks(None, count), marks(labels, count), strict=True))
         answer = _ANSWERS_LETTER.sub(lambda found: labels_by_letter.get(found[0], found[0]), answer)
-    asked = _fill(_template(section, example.choices), example.question, example.choices, labels)
-    return f"{asked} {answer}\n\n"
+    return labels, answer
 
 
 def _template(section: PromptSection, choices: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from typing import Final
 from proctor.text.normalise import TEXTS_KEPT, normalise, plain_words
 from proctor.text.numerals import prepare, scan_numerals
 from proctor.text.opposites import turned_round
-from proctor.text.sides import Sides, shared_names, sides
+from proctor.text.sides import Crossed, Sides, shared_names, sides
 
 _NEGATION: Final = re.compile(r"\b(?:not|\w+n't|cannot|never|no|none|nobody|nothing|neither|nor|without)\b")
 #: One of these, or n't, is in every negation.
@@ -112,8 +112,8 @@ def _direction_turned(old: str, new: str) -> bool:
 def _said_the_other_way_round(old: str, new: str, names: frozenset[str]) -> bool:
     """Whether every "more" that became "less", or the reverse, has a name on its other side."""
     for words, opposite in ((_UP, _DOWN), (_DOWN, _UP)):
-        there = _sides_of(new, opposite, names)
-        if there and not all(any(here.turned(each) for each in there) for here in _sides_of(old, words, names)):
+        there = Crossed(_sides_of(new, opposite, names))
+        if there and not all(map(there.any_turned, _sides_of(old, words, names))):
             return False
     return True
 

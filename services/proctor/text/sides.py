@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -25,9 +26,30 @@ class Sides(NamedTuple):
 
         One name is enough where the other is not named: "…, and Zack is twice her age".
         """
-        crossed = ((self.before, other.after), (self.after, other.before))
-        known = [(one, another) for one, another in crossed if one is not None and another is not None]
-        return bool(known) and all(one == another for one, another in known)
+        return Crossed((other,)).any_turned(self)
+
+
+class Crossed:
+    """Many sides, asked whether one of them is another's turned round, each time without going through all of them."""
+
+    def __init__(self, those: Iterable[Sides]) -> None:
+        self._those = frozenset(those)
+        self._befores = frozenset(each.before for each in self._those) - {None}
+        self._afters = frozenset(each.after for each in self._those) - {None}
+
+    def __bool__(self) -> bool:
+        return bool(self._those)
+
+    def any_turned(self, here: Sides) -> bool:
+        """Whether one of them has the names of these sides on the other sides; see `Sides.turned`."""
+        if here.before is None and here.after is None:
+            return False
+        if here.after is None:
+            return here.before in self._afters
+        if here.before is None:
+            return here.after in self._befores
+        turned = Sides(here.after, here.before)
+        return not self._those.isdisjoint((turned, turned._replace(before=None), turned._replace(after=None)))
 
 
 def shared_names(original: str, rewording: str) -> frozenset[str]:

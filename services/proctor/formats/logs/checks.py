@@ -21,13 +21,9 @@ def refuse(source: str, line: int, text: str) -> NoReturn:
 class FirstFault(Faults):
     """Faults of a log, of which the first ends the reading: a log is written by a program, and is wrong as a whole."""
 
-    def __init__(self, source: str) -> None:
-        super().__init__(source)
-        self._file = source
-
     def add(self, position: int, text: str) -> NoReturn:
         """Raise BadInputError."""
-        refuse(self._file, position, text)
+        refuse(self.source, position, text)
 
 
 class Grades:

@@ -8,7 +8,6 @@ the log's reduction over epochs is a mean, which is neither right nor wrong. `li
 from __future__ import annotations
 
 import math
-import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,13 +16,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from proctor.domain.errors import BadInputError
 from proctor.domain.run_log import LoggedAnswer, RunLog
 from proctor.formats.faults import shown
+from proctor.formats.logs.archive import check_archive
 from proctor.formats.logs.checks import Grades, Ids, graded_columns, one_limit, question_digest, refuse, told
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
 
-#: Unpacked; a small archive can hold any amount of zeros.
-MAX_UNPACKED_BYTES: Final = 1 << 31
 #: Not needed, and most of a log of agents. inspect_ai then leaves them unread in an archive.
 _UNREAD: Final = {"messages", "events", "store"}
 # Not by inspect_ai's value_to_float, which makes 0 of whatever it does not know.
@@ -68,7 +66,7 @@ def read_inspect_log(path: Path, kind: str) -> tuple[RunLog, ...]:
 def _samples(path: Path, kind: str) -> tuple[list[EvalSample], int | None]:
     """The log's samples, and the token limit of a model call."""
     if kind == "eval":
-        _check_archive(path)
+        check_archive(path)
     try:
         from inspect_ai.log import read_eval_log
     except ImportError:
@@ -91,22 +89,6 @@ def _samples(path: Path, kind: str) -> tuple[list[EvalSample], int | None]:
         refuse(str(path), 1, f"a log of Inspect without samples (status {log.status}): there is nothing to compare")
     limits = [config.max_tokens for config in (log.plan.config, log.eval.model_generate_config)]
     return log.samples, one_limit([limit for limit in limits if limit is not None][:1])
-
-
-def _check_archive(path: Path) -> None:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = set(archive.namelist())
-            unpacked = sum(info.file_size for info in archive.infolist())
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
-        raise BadInputError(f"{path} cannot be read as a zip archive, which an .eval log is: {error}") from None
-    if not names & {"header.json", "_journal/start.json"}:
-        raise BadInputError(
-            f"{path} is a zip archive with {shown(sorted(names)[:3])} and not an .eval log of Inspect, which has a "
-            "header.json"
-        )
-    if unpacked > MAX_UNPACKED_BYTES:
-        raise BadInputError(f"{path} unpacks to more than {MAX_UNPACKED_BYTES >> 20} MiB; is it a log of one run?")
 
 
 def _row(item_id: str, epochs: Sequence[_Epoch]) -> tuple[LoggedAnswer, EvalSample]:

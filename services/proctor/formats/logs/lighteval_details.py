@@ -14,21 +14,27 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from proctor.domain.errors import BadInputError
 from proctor.domain.run_log import LoggedAnswer, RunLog
 from proctor.formats.faults import shown
-from proctor.formats.logs.checks import Grades, Ids, graded_columns, one_limit, question_digest, refuse, told
+from proctor.formats.logs.checks import (
+    FirstFault,
+    Grades,
+    Ids,
+    graded_columns,
+    one_limit,
+    question_digest,
+    refuse,
+    told,
+)
+from proctor.formats.meter import LOG_ROWS
+from proctor.formats.parquet_rows import open_parquet
 
-#: A column of one repeated value takes a few bytes however long it is.
-MAX_ROWS: Final = 1_000_000
 #: What is read; logits and token ids of the prompt are most of a file.
 _NEW: Final = ("doc", "model_response", "metric")
 _OLD: Final = ("example", "predictions", "cont_tokens", "gold", "choices", "gold_index", "metrics")
 _DIGEST_CHARACTERS: Final = 12
 #: A value that the oldest layout wrote as Python text; parsing longer ones takes memory without end.
 _MAX_LITERAL: Final = 1 << 20
-#: Rows that are turned into Python objects at once.
-_BATCH: Final = 256
 
 
 class _Row(NamedTuple):
@@ -71,33 +77,19 @@ def _run(source: str, rows: Sequence[_Row], name: str, limit: int | None) -> Run
 
 def _values(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Rows under plain column names, counted from 1."""
-    try:
-        import pyarrow.lib
-        import pyarrow.parquet
-    except ImportError:
-        raise BadInputError(f"{path} is a Parquet file, which needs pyarrow: pip install 'proctor[parquet]'") from None
-    try:
-        with pyarrow.parquet.ParquetFile(path) as file:
-            columns = {name.strip("_"): name for name in file.schema_arrow.names}
-            if not set(_NEW) <= set(columns) and not {"example", "metrics"} <= set(columns):
-                refuse(
-                    str(path),
-                    1,
-                    f"a Parquet file with the columns {shown(sorted(columns)[:6])}; lighteval's details have doc, "
-                    "model_response and metric (or example, predictions and metrics)",
-                )
-            if file.metadata.num_rows > MAX_ROWS:
-                raise BadInputError(f"{path} has more than {MAX_ROWS:,} rows; is it a log of one run?")
-            wanted = _NEW if set(_NEW) <= set(columns) else _OLD
-            names = {columns[name]: name for name in wanted if name in columns}
-            position = 0
-            for batch in file.iter_batches(batch_size=_BATCH, columns=list(names)):
-                for values in batch.to_pylist():
-                    position += 1
-                    yield position, {names[name]: value for name, value in values.items()}
-    except (pyarrow.lib.ArrowException, UnicodeDecodeError, OSError) as error:
-        # pyarrow says by OSError too that the content is not Parquet.
-        raise BadInputError(f"{path} cannot be read as Parquet: {shown(str(error).partition(chr(10))[0])}") from None
+    with open_parquet(path, LOG_ROWS) as file:
+        columns = {name.strip("_"): name for name in file.columns}
+        if not set(_NEW) <= set(columns) and not {"example", "metrics"} <= set(columns):
+            refuse(
+                str(path),
+                1,
+                f"a Parquet file with the columns {shown(sorted(columns)[:6])}; lighteval's details have doc, "
+                "model_response and metric (or example, predictions and metrics)",
+            )
+        wanted = _NEW if set(_NEW) <= set(columns) else _OLD
+        names = {columns[name]: name for name in wanted if name in columns}
+        for position, values in file.rows(FirstFault(str(path)), list(names)):
+            yield position, {names[name]: value for name, value in values.items()}
 
 
 def _new_row(source: str, position: int, values: dict[str, Any], ids: Ids, seen: dict[str, int]) -> _Row:
@@ -167,7 +159,7 @@ def _literal(value: Any) -> Any:
         return value
     try:
         return ast.literal_eval(value)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         return value
 
 

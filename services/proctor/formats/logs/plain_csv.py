@@ -11,6 +11,7 @@ from typing import Final
 from proctor.domain.run_log import LoggedAnswer, RunLog
 from proctor.formats.faults import shown
 from proctor.formats.logs.checks import Grades, Ids, question_digest, refuse, tokens_or_none
+from proctor.formats.rows import first_double
 
 NEEDED: Final = ("id", "correct")
 EXTRACTOR: Final = "as logged"
@@ -47,9 +48,8 @@ def _check_header(source: str, header: list[str]) -> None:
     for name in NEEDED:
         if name not in header:
             refuse(source, 1, f"no column {name}; the header has {', '.join(map(shown, header[:8]))}")
-    for name in header:
-        if header.count(name) > 1:
-            refuse(source, 1, f"the column {shown(name)} stands twice in the header; rename one")
+    if twice := first_double(header):
+        refuse(source, 1, f"the column {shown(twice)} stands twice in the header; rename one")
 
 
 def _answer(source: str, line: int, cells: dict[str, str], ids: Ids, grades: Grades) -> LoggedAnswer:

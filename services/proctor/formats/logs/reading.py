@@ -17,10 +17,11 @@ from proctor.formats.logs.inspect_log import read_inspect_log
 from proctor.formats.logs.lighteval_details import read_lighteval
 from proctor.formats.logs.lm_eval import read_lm_eval
 from proctor.formats.logs.plain_csv import read_plain_csv
+from proctor.formats.meter import LOG_ROWS
 from proctor.formats.rows import jsonl_rows, unreadable
 
-#: A log is read into memory; the largest of a benchmark of 10,000 items with long answers is a tenth of it.
-MAX_BYTES: Final = 1 << 29
+#: A log is read into memory; the largest of a benchmark of 10,000 items with long answers is a fifth of it.
+MAX_BYTES: Final = 1 << 28
 KNOWN: Final = (
     "eval_trust JSON, lm-evaluation-harness --log_samples JSONL, Inspect's .eval or .json, lighteval's details "
     "(Parquet), or CSV with the columns id and correct"
@@ -56,7 +57,7 @@ def read_log(path: str | Path) -> tuple[RunLog, ...]:
         return (read_plain_csv(source, text),)
     document = _document(source, text)
     if document is None:
-        return read_lm_eval(source, jsonl_rows(io.BytesIO(data), FirstFault(source)))
+        return read_lm_eval(source, jsonl_rows(io.BytesIO(data), FirstFault(source), LOG_ROWS))
     if isinstance(document.get("results"), list):
         return (read_eval_trust(source, text, document),)
     if isinstance(document.get("eval"), dict) and isinstance(document.get("samples"), list):
