@@ -54,3 +54,24 @@ class AuditRecord(NamedTuple):
         """`inputs_json` as plain data."""
         inputs: dict[str, Any] = json.loads(self.inputs_json)
         return inputs
+
+
+class UnreadableAudit(NamedTuple):
+    """A row that this program cannot read, and who could."""
+
+    audit_id: str
+    created_at: str
+    why: str
+    """One sentence that names the audit."""
+
+
+class AuditOnRecord(NamedTuple):
+    """One audit's row and its decision's as they are stored: what another version wrote is not lost on the reader."""
+
+    audit_id: str
+    suite: str
+    inputs: str
+    state: str
+    event: str | None
+    """The decision."""
+    decided_at: str | None

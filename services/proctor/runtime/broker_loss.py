@@ -1,4 +1,4 @@
-"""Keeping a worker alive when its broker goes away while messages are in its hands."""
+"""Keeping a worker alive when its broker goes away while messages are in its hands, or refuses to write them down."""
 
 from __future__ import annotations
 
@@ -6,7 +6,32 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+import redis
 from celery import bootsteps
+from redis._parsers.base import BaseParser
+
+
+class RefusesWritesError(redis.ConnectionError):
+    """The server is there and takes no writes now: its disk or its memory is full, or it is a replica."""
+
+
+class _OutOfMemoryError(RefusesWritesError, redis.OutOfMemoryError):
+    pass
+
+
+class _ReadOnlyError(RefusesWritesError, redis.ReadOnlyError):
+    pass
+
+
+def take_refusals_for_losses() -> None:
+    """Have a server that takes no writes be taken for one that is away, by everything in this process.
+
+    redis-py makes an error of it that is none of a connection; then Celery ends every worker that waits for messages
+    (waiting for one is a write), and nobody tries again.
+    """
+    BaseParser.EXCEPTION_CLASSES.update(
+        MISCONF=RefusesWritesError, NOREPLICAS=RefusesWritesError, OOM=_OutOfMemoryError, READONLY=_ReadOnlyError
+    )
 
 
 class SurvivesItsBroker(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no type information

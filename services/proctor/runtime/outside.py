@@ -1,6 +1,7 @@
-"""What the settings point to outside of this machine: the operator's endpoints, object storage, Kubernetes.
+"""What the settings point to outside of this machine: the operator's endpoints, object storage, Kubernetes, the ledger.
 
-Nothing is connected to: an endpoint may be reachable for the workers alone.
+Of all these only the ledger's Redis is connected to, where the settings name one: an endpoint may be reachable for the
+workers alone.
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ from collections.abc import Mapping
 from typing import Final
 
 from proctor.domain.endpoint import EndpointSliceDiscovery
-from proctor.domain.errors import BadInputError
+from proctor.domain.errors import BadInputError, StoreError
 from proctor.domain.operator_endpoint import OtherEndpoints
 from proctor.runtime.machine import Finding, State
-from proctor.runtime.settings import ENDPOINTS, Settings
+from proctor.runtime.redis_promises import Verdict, judge, read_facts
+from proctor.runtime.settings import ENDPOINTS, LedgerCheck, Settings
 
+#: A person waits.
+_LEDGER_TIMEOUT_S: Final = 2.0
 #: Endpoints whose names a finding shows.
 _SHOWN: Final = 5
 
@@ -34,8 +38,11 @@ def readable_settings(environ: Mapping[str, str]) -> tuple[Settings, list[Findin
 
 
 def examine_outside(settings: Settings) -> list[Finding]:
-    """The endpoints that suites may ask, and the client libraries that the settings need."""
+    """The endpoints that suites may ask, what the ledger promises, and the client libraries that the settings need."""
     findings = [_endpoints(settings)]
+    if settings.ledger_url != Settings.ledger_url:
+        # Otherwise it is the local stack's own, which is started as it should be.
+        findings.append(_ledger(settings))
     if settings.artifacts.startswith("s3://"):
         findings.append(_client("object storage", "obstore", "s3", f"{settings.artifacts} needs it"))
     sought = [name for name, one in settings.endpoints.items() if isinstance(one.discovery, EndpointSliceDiscovery)]
@@ -53,6 +60,22 @@ def _endpoints(settings: Settings) -> Finding:
         OtherEndpoints.ANY: "any other URL",
     }[settings.other_endpoints]
     return Finding("endpoints", State.OK, f"{named}; {others}", required=False)
+
+
+def _ledger(settings: Settings) -> Finding:
+    try:
+        found = judge(read_facts(settings.ledger_url, timeout_s=_LEDGER_TIMEOUT_S))
+    except BadInputError as error:
+        return Finding("ledger", State.MISSING, str(error), "mend PROCTOR_LEDGER_URL")
+    except StoreError as error:
+        return Finding("ledger", State.WARNING, str(error), "start it, or mend PROCTOR_LEDGER_URL", required=False)
+    worst = {one.verdict for one in found}
+    said = "; ".join(one.found for one in found)
+    mend = "; ".join(dict.fromkeys(one.mend for one in found if one.mend))
+    if Verdict.BROKEN in worst and settings.ledger_check is LedgerCheck.REFUSE:
+        return Finding("ledger", State.MISSING, said, f"{mend}; or accept it with PROCTOR_LEDGER_CHECK=warn")
+    state = State.OK if worst == {Verdict.KEPT} else State.WARNING
+    return Finding("ledger", state, said, mend, required=False)
 
 
 def _names(names: Mapping[str, object] | list[str]) -> str:

@@ -21,23 +21,19 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from importlib.resources import files
-from typing import Any, NamedTuple
-
-import redis
-from redis.backoff import ExponentialBackoff
-from redis.commands.core import Script
-from redis.retry import Retry
+from typing import Any, ClassVar, NamedTuple
 
 from proctor.domain.errors import StoreError
+from proctor.runtime.scripted_redis import ScriptedRedis, milliseconds
 from proctor.runtime.timing import DEFAULT_TIMING
 
 logger = logging.getLogger(__name__)
 
 KEY_TTL = timedelta(days=1)
+_TTL_S = int(KEY_TTL.total_seconds())
 SILENCE = timedelta(seconds=DEFAULT_TIMING.presence_s)
 #: A worker says so often within the time of its silence that it lives: three may go astray.
 _ANNOUNCEMENTS = 4
@@ -58,7 +54,7 @@ class Held(NamedTuple):
     attempt: int
 
 
-class Presence:
+class Presence(ScriptedRedis):
     """The workers behind a Redis URL. Raises StoreError when the server cannot be reached.
 
     Args:
@@ -66,93 +62,71 @@ class Presence:
         silence: a worker that was not heard of for so long is lost.
     """
 
-    def __init__(self, url: str, *, silence: timedelta = SILENCE) -> None:
-        self._silence_ms = int(silence.total_seconds() * 1000)
-        self._redis: redis.Redis = redis.Redis.from_url(
-            url, decode_responses=True, retry=Retry(ExponentialBackoff(cap=1.0, base=0.05), 3)
-        )
-        self._scripts: dict[str, Script] = {
-            name: self._redis.register_script(files("proctor.runtime").joinpath(f"lua/{name}.lua").read_text("utf-8"))
-            for name in ("announce", "hold", "release", "living", "lost")
-        }
-        self._slots: dict[str, tuple[float, int]] = {}
+    _NAME: ClassVar[str] = "list of workers"
+    _PACKAGE: ClassVar[str] = "proctor.runtime"
+    _SCRIPTS: ClassVar[Mapping[str, str]] = {
+        name: name for name in ("announce", "withdraw", "hold", "release", "living", "lost")
+    }
 
-    def close(self) -> None:
-        """Close the connections."""
-        self._redis.close()
+    def __init__(self, url: str, *, silence: timedelta = SILENCE) -> None:
+        super().__init__(url)
+        self._silence_ms = milliseconds(silence)
+        self._slots: dict[str, tuple[float, int]] = {}
 
     def announce(self, worker_id: str, service: str, slots: int) -> None:
         """Say that a worker of a service lives and takes `slots` messages at a time."""
         entry = f"{slots} {service}"
-        self._run("announce", ("seen", "workers"), self._ttl_s, worker_id, entry, self._silence_ms * _KEPT_SILENCES)
+        self._step("announce", ("seen", "workers"), _TTL_S, worker_id, entry, self._silence_ms * _KEPT_SILENCES)
 
     def withdraw(self, worker_id: str) -> None:
         """A worker leaves. What it still has in hand is lost from now on."""
-        with self._redis.pipeline() as pipe:
-            pipe.zrem(_key("seen"), worker_id)
-            pipe.hdel(_key("workers"), worker_id)
-            try:
-                pipe.execute()
-            except redis.RedisError as error:
-                raise _no_answer(error) from error
+        self._step("withdraw", ("seen", "workers"), worker_id)
 
     def holding(self, worker_id: str, held: Sequence[Held]) -> None:
         """A worker has taken these in hand."""
-        self._run("hold", ("seen", "held"), self._ttl_s, worker_id, *map(_field, held))
+        self._step("hold", ("seen", "held"), _TTL_S, worker_id, *map(_field, held))
 
     def released(self, worker_id: str, held: Sequence[Held]) -> None:
         """A worker is done with these; what another one holds by now stays with it."""
-        self._run("release", ("held",), worker_id, *map(_field, held))
+        self._step("release", ("held",), worker_id, *map(_field, held))
 
     def begun(self, held: Sequence[Held]) -> set[Held]:
         """Those of them that some worker, living or dead, has taken in hand, and that were not seen to since."""
-        try:
-            workers: list[str | None] = self._redis.hmget(_key("held"), [*map(_field, held)])  # type: ignore[assignment]
-        except redis.RedisError as error:
-            raise _no_answer(error) from error
+        pipe = self._pipeline()
+        pipe.hmget(_key("held"), [*map(_field, held)])
+        workers = self._reply(pipe)[0]
         return {one for one, worker in zip(held, workers, strict=True) if worker is not None}
 
     def abandoned(self, held: Sequence[Held]) -> None:
         """No worker is at these any more, and no answer told so: they are lost from now on."""
-        with self._redis.pipeline() as pipe:
-            pipe.hset(_key("held"), mapping={_field(one): _NOBODY for one in held})
-            pipe.expire(_key("held"), self._ttl_s)
-            try:
-                pipe.execute()
-            except redis.RedisError as error:
-                raise _no_answer(error) from error
+        pipe = self._pipeline()
+        pipe.hset(_key("held"), mapping={_field(one): _NOBODY for one in held})
+        pipe.expire(_key("held"), _TTL_S)
+        self._reply(pipe)
 
     def slots(self, service: str) -> int:
         """How many messages the living workers of a service take at a time, together; at most a second old."""
         found = self._slots.get(service)
         if found is None or time.monotonic() - found[0] > _SLOTS_FRESH_S:
-            entries = (entry.split(" ", 1) for entry in self._run("living", ("seen", "workers"), self._silence_ms))
+            entries = (entry.split(" ", 1) for entry in self._step("living", ("seen", "workers"), self._silence_ms))
             found = (time.monotonic(), sum(int(slots) for slots, of in entries if of == service))
             self._slots[service] = found
         return found[1]
 
     def lost(self) -> list[Held]:
         """What workers had in hand that are silent or gone; told again and again until it is forgotten."""
-        return sorted(Held(*json.loads(field)) for field in self._run("lost", ("seen", "held"), self._silence_ms))
+        return sorted(Held(*json.loads(field)) for field in self._step("lost", ("seen", "held"), self._silence_ms))
 
     def forget(self, held: Sequence[Held]) -> None:
         """Strike out what was lost and has been seen to, whoever had it."""
         if not held:
             return
-        try:
-            self._redis.hdel(_key("held"), *map(_field, held))
-        except redis.RedisError as error:
-            raise _no_answer(error) from error
+        pipe = self._pipeline()
+        pipe.hdel(_key("held"), *map(_field, held))
+        self._reply(pipe)
 
-    @property
-    def _ttl_s(self) -> int:
-        return int(KEY_TTL.total_seconds())
-
-    def _run(self, script: str, keys: Sequence[str], *arguments: str | int) -> Any:
-        try:
-            return self._scripts[script](keys=[*map(_key, keys)], args=[*map(str, arguments)])
-        except redis.RedisError as error:
-            raise _no_answer(error) from error
+    def _step(self, script: str, names: Sequence[str], *arguments: str | int) -> Any:
+        return self._run(script, [*map(_key, names)], *arguments)
 
 
 def new_worker_id() -> str:
@@ -202,7 +176,3 @@ def _key(name: str) -> str:
 
 def _field(held: Held) -> str:
     return json.dumps(held, separators=(",", ":"))
-
-
-def _no_answer(error: redis.RedisError) -> StoreError:
-    return StoreError(f"the list of workers did not answer: {error}")

@@ -6,32 +6,35 @@ Decisions and library rows are written once and never changed; an audit's row ca
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from proctor.domain.errors import StoreError
-from proctor.runtime.audit_state import AuditRecord, AuditState
-from proctor.runtime.record_tables import (
-    AUDITS,
-    DECISIONS,
-    FIDELITIES,
-    LIBRARY,
-    LIBRARY_ORIGINS,
-    METADATA,
-    REGISTRATIONS,
-)
+from proctor.domain.errors import NewerVersionError, StoreError
+from proctor.domain.problems import visible
+from proctor.runtime.audit_state import AuditOnRecord, AuditRecord, AuditState, UnreadableAudit
+from proctor.runtime.private import prepare_database
+from proctor.runtime.record_engine import is_passing, open_engine, outlasting, said
+from proctor.runtime.record_schema import prepare
+from proctor.runtime.record_tables import AUDITS, DECISIONS, FIDELITIES, LIBRARY, LIBRARY_ORIGINS, REGISTRATIONS
 
-__all__ = ["AuditRecord", "AuditState", "Records"]
+__all__ = ["AuditRecord", "AuditState", "Records", "UnreadableAudit"]
+
+logger = logging.getLogger(__name__)
 
 #: SQLite's default limit of bound variables was 999 for many years; stay under it.
 _CHUNK = 900
-#: A writer may wait this long for another process' transaction.
-_LOCK_TIMEOUT_S = 30.0
+#: Characters of the words that an audit's row keeps of what went wrong. An endpoint may be quoted in them.
+MAX_DETAIL_CHARACTERS = 4_000
+#: Audits in memory at a time where all are gone through.
+_PAGE = 50
+_STATES = frozenset(state.value for state in AuditState)
 
 
 def _now() -> str:
@@ -41,34 +44,51 @@ def _now() -> str:
 class Records:
     """The record store behind an SQLAlchemy URL."""
 
-    def __init__(self, url: str) -> None:
-        connect_args: dict[str, Any] = {}
+    def __init__(self, url: str, *, migrate: bool = True) -> None:
+        """Open a store, and bring its tables to this program's version where that may be done here."""
         if url.startswith("sqlite:///"):
-            Path(url.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
-            connect_args["timeout"] = _LOCK_TIMEOUT_S
-        self._engine = sa.create_engine(url, connect_args=connect_args)
-        try:
-            if url.startswith("sqlite:///"):
-                with self._engine.connect() as connection:
-                    # Readers (the command line) must not wait for a writer (a worker).
-                    connection.exec_driver_sql("PRAGMA journal_mode=WAL")
-            self._create_tables()
-        except sa.exc.SQLAlchemyError as error:
-            raise StoreError(f"the record store {self._engine.url!r} cannot be opened: {error}") from error
+            _prepare_file(url)
+        self._engine = open_engine(url)
+        with ExitStack() as opening:
+            opening.callback(self._engine.dispose)
+            try:
+                self._open(migrate)
+            except sa.exc.SQLAlchemyError as error:
+                raise StoreError(f"the record store {self._engine.url!r} cannot be opened: {error}") from error
+            opening.pop_all()
 
-    def _create_tables(self) -> None:
-        try:
-            METADATA.create_all(self._engine)
-        except sa.exc.OperationalError:
-            # Several workers start at once; the one that lost the race to create a table finds it there.
-            METADATA.create_all(self._engine)
+    @outlasting
+    def _open(self, migrate: bool) -> None:
+        if self._engine.dialect.name == "sqlite":
+            with self._engine.connect() as connection:
+                # Readers (the command line) must not wait for a writer (a worker).
+                connection.exec_driver_sql("PRAGMA journal_mode=WAL")
+        prepare(self._engine, migrate=migrate)
 
     def close(self) -> None:
         """Give back the connections."""
         self._engine.dispose()
 
     def create_audit(self, subject: str, suite: str, inputs: Mapping[str, Any]) -> AuditRecord:
-        """Add the next audit of a subject (the key of registry, model, version and suite)."""
+        """Add the next audit of a subject (the key of registry, model, version and suite).
+
+        Not given twice by itself: a transaction may have been committed whose end was not heard of, and there would be
+        two audits.
+
+        Raises:
+            StoreError: when the store went away meanwhile. Whether the audit is on record is not known then.
+        """
+        try:
+            return self.audit(self._create_audit(subject, suite, inputs))
+        except DBAPIError as error:
+            if not is_passing(error):
+                raise
+            raise StoreError(
+                f"the record store went away while an audit was put on record ({said(error)}): give the same command "
+                "again, which goes on with the audit if it is there"
+            ) from error
+
+    def _create_audit(self, subject: str, suite: str, inputs: Mapping[str, Any]) -> str:
         with self._engine.begin() as connection:
             last = connection.scalar(sa.select(sa.func.max(AUDITS.c.ordinal)).where(AUDITS.c.subject == subject))
             ordinal = (last or 0) + 1
@@ -85,20 +105,27 @@ class Records:
                     created_at=_now(),
                 )
             )
-        return self.audit(audit_id)
+        return audit_id
 
+    @outlasting
     def latest_audit(self, subject: str) -> AuditRecord | None:
-        """The newest audit of a subject."""
+        """The newest audit of a subject.
+
+        Raises:
+            NewerVersionError: when it needs a newer Proctor.
+        """
         statement = sa.select(AUDITS).where(AUDITS.c.subject == subject).order_by(AUDITS.c.ordinal.desc()).limit(1)
         with self._engine.connect() as connection:
             row = connection.execute(statement).mappings().first()
         return _record(row) if row is not None else None
 
+    @outlasting
     def audit(self, audit_id: str) -> AuditRecord:
         """One audit.
 
         Raises:
             StoreError: when there is none of that id.
+            NewerVersionError: when it needs a newer Proctor.
         """
         with self._engine.connect() as connection:
             row = connection.execute(sa.select(AUDITS).where(AUDITS.c.audit_id == audit_id)).mappings().first()
@@ -106,20 +133,55 @@ class Records:
             raise StoreError(f"there is no audit {audit_id!r} in the record store")
         return _record(row)
 
+    @outlasting
     def running_audits(self) -> list[AuditRecord]:
-        """Audits that have not ended."""
+        """Audits that have not ended, without those that need a newer Proctor: they are another's to take on."""
         ended = [state.value for state in AuditState if state.ended]
         statement = sa.select(AUDITS).where(AUDITS.c.state.not_in(ended)).order_by(AUDITS.c.audit_id)
         with self._engine.connect() as connection:
-            return [_record(row) for row in connection.execute(statement).mappings()]
+            found = [_record_or_unreadable(row) for row in connection.execute(statement).mappings()]
+        for unreadable in found:
+            if isinstance(unreadable, UnreadableAudit):
+                logger.warning("audit %s is left to others: %s", unreadable.audit_id, unreadable.why)
+        return [record for record in found if isinstance(record, AuditRecord)]
 
-    def audits(self, *, prefix: str = "", limit: int = 100) -> list[AuditRecord]:
-        """Audits on record, the newest first: at most `limit`, and of those whose id begins with `prefix`."""
-        newest = sa.select(AUDITS).order_by(AUDITS.c.created_at.desc(), AUDITS.c.audit_id.desc()).limit(limit)
-        statement = newest.where(AUDITS.c.audit_id.startswith(prefix, autoescape=True))
+    @outlasting
+    def audits(
+        self, *, prefix: str = "", limit: int = 100, skip: int = 0, submitter: str | None = None
+    ) -> list[AuditRecord | UnreadableAudit]:
+        """Audits on record, the newest first: at most `limit` behind the first `skip`.
+
+        Of those whose id begins with `prefix`, and which `submitter` started last, where one is named. What needs a
+        newer Proctor is named, and does not stand in the way of the others.
+        """
+        newest = sa.select(AUDITS).order_by(AUDITS.c.created_at.desc(), AUDITS.c.audit_id.desc())
+        statement = newest.where(AUDITS.c.audit_id.startswith(prefix, autoescape=True)).limit(limit).offset(skip)
+        if submitter is not None:
+            # As `_inputs_json` writes it. No text in it can look so: its quotes are escaped.
+            written = f'"submitter": {json.dumps(submitter)}'
+            statement = statement.where(AUDITS.c.inputs.contains(written, autoescape=True))
         with self._engine.connect() as connection:
-            return [_record(row) for row in connection.execute(statement).mappings()]
+            return [_record_or_unreadable(row) for row in connection.execute(statement).mappings()]
 
+    def each_audit(self) -> Iterator[AuditOnRecord]:
+        """Every audit with its decision, as text and unread, some at a time. For whoever must not miss one."""
+        statement = (
+            sa.select(AUDITS, DECISIONS.c.event, DECISIONS.c.decided_at)
+            .outerjoin(DECISIONS, DECISIONS.c.audit_id == AUDITS.c.audit_id)
+            .order_by(AUDITS.c.audit_id)
+            .limit(_PAGE)
+        )
+        last = ""
+        while True:
+            with self._engine.connect() as connection:
+                rows = list(connection.execute(statement.where(AUDITS.c.audit_id > last)).mappings())
+            for row in rows:
+                yield AuditOnRecord(**{name: row[name] for name in AuditOnRecord._fields})
+                last = row["audit_id"]
+            if len(rows) < _PAGE:
+                return
+
+    @outlasting
     def advance(
         self,
         audit_id: str,
@@ -133,9 +195,10 @@ class Records:
         """Move an audit to a state, if it still is in one of the expected ones; False when another was faster.
 
         A state may come back with other inputs: who writes `inputs` gives those that it read as `expected_inputs`, and
-        is refused when another has written meanwhile.
+        is refused when another has written meanwhile. False may also be said of a move that was made, where the store
+        went away before it said so: the audit is then taken on by the reconciler.
         """
-        values: dict[str, Any] = {"state": state, "detail": detail}
+        values: dict[str, Any] = {"state": state, "detail": _storable(detail)}
         if inputs is not None:
             values["inputs"] = _inputs_json(inputs)
         statement = AUDITS.update().where(AUDITS.c.audit_id == audit_id, AUDITS.c.state.in_(list(expected)))
@@ -144,6 +207,7 @@ class Records:
         with self._engine.begin() as connection:
             return connection.execute(statement.values(**values)).rowcount == 1
 
+    @outlasting
     def library_get(self, keys: Sequence[str]) -> dict[str, str]:
         """Rows of the variant library by key, as the JSON they were written in; keys without a row are left out."""
         found: dict[str, str] = {}
@@ -154,6 +218,7 @@ class Records:
                     found[key] = row
         return found
 
+    @outlasting
     def library_put(self, rows: Mapping[str, Mapping[str, Any]], origin: Mapping[str, str] | None = None) -> int:
         """Append rows to the variant library; a key that is there already stays as it is. Returns how many were new.
 
@@ -172,6 +237,7 @@ class Records:
             # Another worker wrote one of the keys meanwhile: fall back to one by one, first write wins.
             return sum(self._library_put_one(key, row, origin) for key, row in new.items())
 
+    @outlasting
     def library_origins(self, keys: Sequence[str]) -> dict[str, dict[str, str]]:
         """What made the rows of these keys, and when (`created_at`); rows of before this was kept are left out."""
         found: dict[str, dict[str, str]] = {}
@@ -183,17 +249,18 @@ class Records:
         return found
 
     def _library_append(self, rows: Mapping[str, Mapping[str, Any]], origin: Mapping[str, str] | None) -> None:
+        # All writers in one order: two that held rows which the other waits for would be a deadlock.
+        keys = sorted(rows)
         with self._engine.begin() as connection:
             connection.execute(
-                LIBRARY.insert(),
-                [{"key": key, "row": json.dumps(dict(row), sort_keys=True)} for key, row in rows.items()],
+                LIBRARY.insert(), [{"key": key, "row": json.dumps(dict(rows[key]), sort_keys=True)} for key in keys]
             )
             # A damaged row may have been deleted by hand, and its origin have stayed.
-            for chunk in _chunks(list(rows)):
+            for chunk in _chunks(keys):
                 connection.execute(LIBRARY_ORIGINS.delete().where(LIBRARY_ORIGINS.c.key.in_(chunk)))
             if origin is not None:
                 written = {**origin, "created_at": _now()}
-                connection.execute(LIBRARY_ORIGINS.insert(), [{"key": key, **written} for key in rows])
+                connection.execute(LIBRARY_ORIGINS.insert(), [{"key": key, **written} for key in keys])
 
     def _library_put_one(self, key: str, row: Mapping[str, Any], origin: Mapping[str, str] | None) -> bool:
         try:
@@ -213,6 +280,7 @@ class Records:
             created_at=_now(),
         )
 
+    @outlasting
     def fidelity_rows(self, strategy: str, benchmark: str) -> dict[str, str]:
         """Rows of a strategy on a benchmark by key, as JSON, in the order of their keys."""
         statement = (
@@ -229,6 +297,7 @@ class Records:
             DECISIONS, audit_id=audit_id, event=json.dumps(dict(event), sort_keys=True), decided_at=_now()
         )
 
+    @outlasting
     def decision(self, audit_id: str) -> dict[str, Any] | None:
         """The decision event of an audit, as plain data."""
         with self._engine.connect() as connection:
@@ -239,6 +308,7 @@ class Records:
         """Record under which registry version a decision stands; first write wins."""
         return self._insert_once(REGISTRATIONS, audit_id=audit_id, registry_version=registry_version)
 
+    @outlasting
     def registration(self, audit_id: str) -> str | None:
         """The registry version that holds an audit's decision."""
         with self._engine.connect() as connection:
@@ -247,6 +317,7 @@ class Records:
             )
         return version
 
+    @outlasting
     def _insert_once(self, table: sa.Table, **values: Any) -> bool:
         try:
             with self._engine.begin() as connection:
@@ -254,6 +325,15 @@ class Records:
             return True
         except IntegrityError:
             return False
+
+
+def _prepare_file(url: str) -> None:
+    name = sa.make_url(url).database or ":memory:"
+    if name != ":memory:" and not name.startswith("file:"):
+        try:
+            prepare_database(Path(name))
+        except OSError as error:
+            raise StoreError(f"the record store {name} cannot be opened: {error.strerror}") from error
 
 
 def _inputs_json(inputs: Mapping[str, Any]) -> str:
@@ -265,7 +345,25 @@ def _chunks(keys: Sequence[str]) -> Iterator[list[str]]:
         yield list(keys[start : start + _CHUNK])
 
 
+def _storable(text: str) -> str:
+    """Words that any database keeps: no NUL, no half of a surrogate pair, and no more of them than a person reads."""
+    whole = text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return whole if len(whole) <= MAX_DETAIL_CHARACTERS else whole[: MAX_DETAIL_CHARACTERS - 1] + "…"
+
+
+def _record_or_unreadable(row: sa.RowMapping) -> AuditRecord | UnreadableAudit:
+    try:
+        return _record(row)
+    except NewerVersionError as error:
+        return UnreadableAudit(row["audit_id"], row["created_at"], str(error))
+
+
 def _record(row: sa.RowMapping) -> AuditRecord:
+    if row["state"] not in _STATES:
+        raise NewerVersionError(
+            f"audit {row['audit_id']} needs a newer Proctor: its state is {visible(row['state'])}, which this one does "
+            "not know"
+        )
     return AuditRecord(
         audit_id=row["audit_id"],
         subject=row["subject"],

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import os
 import re
-from datetime import timedelta
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from obstore.exceptions import BaseError, PermissionDeniedError
@@ -18,8 +19,10 @@ from obstore.store import S3Store
 
 from proctor.domain.canonical import bytes_digest
 from proctor.domain.errors import BadInputError, StoreError
-from proctor.runtime.artifacts import MAX_OBJECT_BYTES, object_name, packed, unpacked
+from proctor.runtime.artifact_names import is_object_name
+from proctor.runtime.artifacts import check_size, max_stored_bytes, object_name, packed, unpacked
 from proctor.runtime.artifacts_location import S3Location
+from proctor.runtime.stored_objects import REFRESH_AFTER, StoredObject
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig, S3Config
@@ -33,6 +36,8 @@ _RETRY_FOR = timedelta(seconds=60)
 #: For the whole of one request, whose object has some tens of MiB at most in practice.
 _TIMEOUT = timedelta(seconds=120)
 _CONNECT_TIMEOUT = timedelta(seconds=5)
+#: Objects of a page of the listing, and of one deletion: as many as either request may have.
+_PAGE = 1000
 
 # The client's errors have no fields: what was asked and answered stands in their text alone. That text is never shown,
 # because a service's answer can repeat what the request was signed with.
@@ -98,11 +103,13 @@ class S3Artifacts:
 
         Raises:
             StoreError: when the store refuses, or cannot be reached.
+            TooLargeError: for more than MAX_OBJECT_BYTES.
         """
+        check_size(data)
         digest = bytes_digest(data)
         name = object_name(digest)
         try:
-            if not self._holds(name):
+            if not self._holds_for_long(name):
                 # In one request: one of several could leave parts behind, which are paid for and never seen.
                 self._store.put(name, packed(data), use_multipart=False)
         except _FAILURES as error:
@@ -111,13 +118,63 @@ class S3Artifacts:
             ) from None
         return digest
 
-    def _holds(self, name: str) -> bool:
+    def _holds_for_long(self, name: str) -> bool:
         try:
-            self._store.head(name)
+            found = self._store.head(name)
         except (FileNotFoundError, PermissionDeniedError):
             # Who may not list a bucket is refused instead of told that an object is not there.
             return False
+        # One that is older is sent again, so that what is deleted by its age leaves it alone.
+        return datetime.now(UTC) - found["last_modified"] < REFRESH_AFTER
+
+    def holds(self, digest: str) -> bool:
+        """Whether an object is there.
+
+        Raises:
+            StoreError: when that cannot be told.
+        """
+        name = object_name(digest)
+        try:
+            self._store.head(name)
+        except FileNotFoundError:
+            return False
+        except _FAILURES as error:
+            raise StoreError(f"{self._location} cannot be read: {_reason(str(error), name)}") from None
         return True
+
+    def objects(self) -> Iterator[Sequence[StoredObject]]:
+        """Every object, a page of the listing at a time.
+
+        Raises:
+            StoreError: when the bucket cannot be listed.
+        """
+        try:
+            for page in self._store.list(chunk_size=_PAGE):
+                yield [
+                    StoredObject(found["path"], found["size"], found["last_modified"])
+                    for found in page
+                    if is_object_name(found["path"])
+                ]
+        except _FAILURES as error:
+            why = _reason(str(error), self._location.bucket)
+            raise StoreError(f"{self._location} cannot be listed: {why}") from None
+
+    def take_out(self, objects: Sequence[StoredObject], put_before: datetime) -> Sequence[StoredObject]:
+        """Delete those objects of a page that were put before a time, and return them.
+
+        The page is to be fresh: its ages are not asked for again, and a bucket has no locks.
+
+        Raises:
+            StoreError: when one cannot be deleted.
+        """
+        old = [one for one in objects if one.last_put < put_before]
+        try:
+            if old:
+                self._store.delete([one.name for one in old])
+        except _FAILURES as error:
+            why = _reason(str(error), self._location.bucket)
+            raise StoreError(f"artifacts in {self._location} cannot be deleted: {why}") from None
+        return old
 
     def get(self, digest: str) -> bytes:
         """The bytes under a digest, verified against it.
@@ -129,7 +186,7 @@ class S3Artifacts:
         name = object_name(digest)
         try:
             found = self._store.get(name)
-            if found.meta["size"] > MAX_OBJECT_BYTES:
+            if found.meta["size"] > max_stored_bytes():
                 raise StoreError(f"artifact {digest} in {self._location} is damaged: it has {found.meta['size']} bytes")
             stored = found.bytes()
         except _FAILURES as error:
@@ -165,7 +222,7 @@ def _reason(text: str, name: str) -> str:
     if status and status[1] in ("401", "403"):
         return (
             f"access is refused ({answer}); the credentials must be allowed to get and put objects (and to list them, "
-            "or an object that is missing is refused as well)"
+            "or an object that is missing is refused as well; and to delete them, where a period of retention is set)"
         )
     if "configured region" in text:
         return "the bucket is in another region; set AWS_REGION"

@@ -19,7 +19,10 @@ class ServiceState(StrEnum):
     WAITING = "waiting"
     STARTING = "starting"
     READY = "ready"
+    RESTARTING = "restarting"
+    """It died, and is started again in a moment."""
     FAILED = "failed"
+    """It died, and is given up."""
     STOPPED = "stopped"
 
 
@@ -27,14 +30,16 @@ class ServiceState(StrEnum):
 class Readiness:
     """How to see that a service is ready.
 
-    `tcp`: its port accepts; `http`: GET `path` on its port answers 200; `file`: `path` exists (an old one is removed
-    before the service starts); `line`: its log holds `text`.
+    `tcp`: its port accepts; `unix`: the socket at `path` accepts; `http`: GET `path` on its port, with `authorization`
+    where that is set, answers 200; `file`: `path` exists; `line`: what it logs since its start holds `text`. A file or
+    a socket of that name is removed before the service starts.
     """
 
-    kind: Literal["tcp", "http", "file", "line"]
+    kind: Literal["tcp", "unix", "http", "file", "line"]
     port: int = 0
     path: str = ""
     text: str = ""
+    authorization: str = ""
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,8 @@ class Service:
     """Services that must be ready before this one starts."""
     uses: tuple[str, ...] = ()
     """Services that end only after this one has."""
+    clears: tuple[str, ...] = ()
+    """Files that one which was killed leaves behind, and that the next could not start over: its sockets."""
     ready_timeout_s: float = 60.0
     stop_timeout_s: float = 4.0
 
@@ -95,6 +102,7 @@ class Plan:
                     "argv": tuple(row["argv"]),
                     "after": tuple(row["after"]),
                     "uses": tuple(row["uses"]),
+                    "clears": tuple(row["clears"]),
                     "ready": Readiness(**row["ready"]),
                 }
             )

@@ -11,6 +11,7 @@ from typing import Self
 
 from proctor.domain.errors import StackError
 from proctor.runtime.local_services import StackSpec, local_services
+from proctor.runtime.private import make_folder, tighten_stores
 from proctor.runtime.service import Plan, ServiceState
 from proctor.runtime.settings import Settings
 from proctor.runtime.stack_state import ServiceStatus, end_leftovers, live_state, locked, read_state, with_log
@@ -73,8 +74,9 @@ class LocalStack:
         """
         if not sys.platform.startswith("linux"):
             raise StackError(f"the local stack needs Linux (this is {sys.platform}); use an existing deployment")
-        self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(self.home)
         base = self._base or Settings.from_environment({**os.environ, "PROCTOR_HOME": str(self.home)})
+        tighten_stores(self.home, base.artifacts)
         with locked(self.home) as lock:
             end_leftovers(self.home)
             local = local_services(base, self._spec)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Self
 
 from proctor.domain.errors import StackError
+from proctor.runtime.log_files import open_log
 from proctor.runtime.processes import MARK, is_same_process, kill_until_none, marked, signal_all, started_at_ticks
 from proctor.runtime.service import Plan
 from proctor.runtime.stack_state import POLL_S, STOP_TIMEOUT_S, ServiceStatus, forget, with_log
@@ -129,9 +130,7 @@ def python_environment() -> dict[str, str]:
 
 
 def _spawn(plan: Plan, lock: int) -> subprocess.Popen[bytes]:
-    log = plan.log_path("supervisor")
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as errors:
+    with os.fdopen(open_log(plan.log_path("supervisor")), "ab") as errors:
         return subprocess.Popen(
             [sys.executable, "-P", "-m", "proctor.runtime.supervisor", str(lock)],
             stdin=subprocess.PIPE,

@@ -4,7 +4,9 @@ The process that starts it holds the other end of its standard input. The first 
 (`proctor.runtime.service.Plan`, JSON). End of file means that the starter is gone, however it died, and ends the
 stack; a line `detach` before it lets the stack live on by itself (`proctor up`). SIGTERM, SIGINT and SIGHUP end the
 stack too, a second one without waiting for anybody. Events leave on standard output, one JSON object a line; the
-whole state is in HOME/stack.json while the supervisor lives. LOCK is an inherited descriptor of HOME/stack.lock,
+whole state is in HOME/stack.json while the supervisor lives. A service that dies once all were ready is started again,
+later and later, until it is given up (`proctor.runtime.restarts`): with the ports, the secrets and the files that it
+had, so that whoever uses it finds it where it was. LOCK is an inherited descriptor of HOME/stack.lock,
 locked by the starter: the lock ends with the supervisor, so two stacks never share a home.
 
 Nothing survives it: it is a child subreaper, so a service's double-forked children become its own and are killed;
@@ -26,12 +28,15 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from proctor.runtime.files import write_atomic
+from proctor.runtime.log_files import ServiceLog, keeping_logs
+from proctor.runtime.private import work_privately
 from proctor.runtime.processes import descendants, kill_until_none, started_at_ticks
+from proctor.runtime.restarts import Restarts
 from proctor.runtime.service import Plan, Readiness, Service, ServiceState
 
 _PR_SET_PDEATHSIG = 1
@@ -74,10 +79,23 @@ class _Run:
     service: Service
     state: ServiceState = ServiceState.WAITING
     process: subprocess.Popen[bytes] | None = None
+    log: ServiceLog | None = None
     started_s: float = 0.0
+    ready_at_s: float | None = None
     ready_after_s: float | None = None
+    log_from: int = 0
+    """Where in its log the present process begins."""
+    cause: str = ""
+    """Why it died last, or is about to."""
     detail: str = ""
+    restarts: Restarts = field(default_factory=Restarts)
+    start_again_s: float = 0.0
     kill_at_s: float | None = None
+
+    def is_due(self, now_s: float) -> bool:
+        """Whether it is to be started as soon as what it comes after is ready."""
+        again = self.state is ServiceState.RESTARTING and now_s >= self.start_again_s
+        return again or self.state is ServiceState.WAITING
 
     def row(self, log: Path) -> dict[str, Any]:
         return {
@@ -93,7 +111,7 @@ class _Run:
 
 
 class Supervisor:
-    """Runs one plan until its starter goes, a signal comes, or a service fails before all were ready."""
+    """Runs one plan until its starter goes, a signal comes, or a service dies before all were ready."""
 
     def __init__(self, plan: Plan, wake: int, orders: _Orders) -> None:
         self._plan = plan
@@ -114,8 +132,7 @@ class Supervisor:
             while not self._orders.stop and self._failure is None:
                 self._launch_due()
                 self._probe()
-                starting = any(run.state is ServiceState.STARTING for run in self._runs.values())
-                self._wait(_PROBE_EVERY_S if starting else None)
+                self._wait(self._patience_s())
         finally:
             self._end_all()
         if self._failure is not None:
@@ -123,23 +140,31 @@ class Supervisor:
             return 1
         return 0
 
+    def _patience_s(self) -> float | None:
+        """How long nothing can become due by itself."""
+        if any(run.state is ServiceState.STARTING for run in self._runs.values()):
+            return _PROBE_EVERY_S
+        now_s = time.monotonic()
+        # One that is due already waits for another service, and is looked at when that one is ready.
+        due_s = (run.start_again_s for run in self._runs.values() if run.state is ServiceState.RESTARTING)
+        return min((at_s - now_s for at_s in due_s if at_s > now_s), default=None)
+
     def _launch_due(self) -> None:
         for run in self._runs.values():
-            waiting = run.state is ServiceState.WAITING
-            if waiting and all(self._runs[name].state is ServiceState.READY for name in run.service.after):
+            due = run.is_due(time.monotonic())
+            if due and all(self._runs[name].state is ServiceState.READY for name in run.service.after):
                 self._launch(run)
 
     def _launch(self, run: _Run) -> None:
         service = run.service
-        if service.ready.kind == "file":
-            Path(service.ready.path).unlink(missing_ok=True)
-        log = self._plan.log_path(service.name)
-        log.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileNotFoundError):
-            log.replace(log.with_suffix(".log.1"))
+        _clear(service)
         supervisor = os.getpid()
         try:
-            with log.open("wb") as output:
+            # What a process said that died stays before what the next one says.
+            run.log = ServiceLog(self._plan.log_path(service.name), anew=not run.restarts.total)
+            run.log.register(self._selector)
+            run.log_from = run.log.size
+            with run.log.output() as output:
                 run.process = subprocess.Popen(
                     service.argv,
                     stdin=subprocess.DEVNULL,
@@ -151,10 +176,12 @@ class Supervisor:
                     preexec_fn=lambda: _die_with(supervisor),
                 )
         except (OSError, subprocess.SubprocessError) as error:
-            run.detail = f"cannot be started: {error}"
-            self._fail(run)
+            run.cause = f"cannot be started: {error}"
+            self._died(run)
             return
-        run.state, run.started_s = ServiceState.STARTING, time.monotonic()
+        run.state, run.started_s, run.ready_at_s = ServiceState.STARTING, time.monotonic(), None
+        if run.restarts.total:
+            run.detail, run.cause = f"restart {run.restarts.total}: it {run.cause}", ""
         self._changed(run)
 
     def _probe(self) -> None:
@@ -162,20 +189,26 @@ class Supervisor:
             if run.state is not ServiceState.STARTING:
                 continue
             after_s = time.monotonic() - run.started_s
-            if _is_ready(run.service.ready, self._plan.log_path(run.service.name)):
-                run.state, run.ready_after_s = ServiceState.READY, round(after_s, 2)
+            if _is_ready(run.service.ready, self._plan.log_path(run.service.name), run.log_from):
+                run.state, run.ready_at_s, run.ready_after_s = ServiceState.READY, time.monotonic(), round(after_s, 2)
                 self._changed(run)
                 self._launch_due()
-            elif after_s > run.service.ready_timeout_s:
-                run.detail = f"was not ready after {run.service.ready_timeout_s:g} s"
-                self._fail(run)
+            elif after_s > run.service.ready_timeout_s and not run.cause:
+                run.cause = f"was not ready after {run.service.ready_timeout_s:g} s"
+                if self._state == "starting":
+                    self._died(run)
+                else:
+                    assert run.process is not None
+                    # Its end is seen to when it has come.
+                    with suppress(ProcessLookupError):
+                        os.kill(run.process.pid, signal.SIGKILL)
         if self._state == "starting" and all(run.state is ServiceState.READY for run in self._runs.values()):
             self._state = "ready"
             self._save()
             self._emit(event="ready")
 
     def _wait(self, timeout_s: float | None) -> None:
-        for key, _ in self._selector.select(timeout_s):
+        for key in keeping_logs(self._selector, timeout_s):
             if key.data == "wake":
                 os.read(key.fd, 4096)
             else:
@@ -210,22 +243,34 @@ class Supervisor:
         run.process.returncode = code
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(run.process.pid, signal.SIGKILL)
+        if run.log is not None:
+            # Whoever is told of its end reads the end of its log.
+            run.log.drain()
         if self._state in ("starting", "ready"):
-            run.detail = f"exited with code {code}" if code >= 0 else f"was killed by {signal.Signals(-code).name}"
-            self._fail(run)
+            run.cause = run.cause or _ended(code)
+            self._died(run)
         else:
             run.state = ServiceState.STOPPED
             self._changed(run)
 
-    def _fail(self, run: _Run) -> None:
+    def _died(self, run: _Run) -> None:
+        run.detail = run.cause
         if self._state == "starting":
             # A service that is late still runs, and has to be ended with the others.
             alive = run.process is not None and run.process.returncode is None
             run.state = run.state if alive else ServiceState.FAILED
             if self._failure is None:
-                self._failure, self._culprit = f"{run.service.name} {run.detail}", run.service.name
+                self._failure, self._culprit = f"{run.service.name} {run.cause}", run.service.name
             return
-        run.state = ServiceState.FAILED
+        now_s = time.monotonic()
+        ready_for_s = 0.0 if run.ready_at_s is None else now_s - run.ready_at_s
+        delay_s = run.restarts.after_death(ready_for_s)
+        if delay_s is None:
+            run.state = ServiceState.FAILED
+            run.detail += f"; given up, because it died {run.restarts.in_a_row} times in a row"
+        else:
+            run.state, run.start_again_s = ServiceState.RESTARTING, now_s + delay_s
+            run.detail += f"; starts again in {delay_s:g} s"
         self._changed(run)
 
     def _end_all(self) -> None:
@@ -237,8 +282,9 @@ class Supervisor:
         finally:
             kill_until_none(self._left, timeout_s=_KILL_BUDGET_S)
         for run in self._runs.values():
-            if run.service.ready.kind == "file":
-                Path(run.service.ready.path).unlink(missing_ok=True)
+            if run.log is not None:
+                run.log.drain()
+            _clear(run.service)
         self._plan.state_path.unlink(missing_ok=True)
 
     def _ask_to_end(self) -> None:
@@ -287,19 +333,50 @@ class Supervisor:
             os.write(1, json.dumps(event).encode() + b"\n")
 
 
-def _is_ready(ready: Readiness, log: Path) -> bool:
+def _clear(service: Service) -> None:
+    """Remove what would make a service that does not run yet look ready, or keep it from listening."""
+    ready = (service.ready.path,) if service.ready.kind in ("file", "unix") else ()
+    for path in (*ready, *service.clears):
+        Path(path).unlink(missing_ok=True)
+
+
+def _ended(code: int) -> str:
+    if code >= 0:
+        return f"exited with code {code}"
+    try:
+        return f"was killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was killed by signal {-code}"
+
+
+def _is_ready(ready: Readiness, log: Path, log_from: int) -> bool:
     if ready.kind == "file":
         return Path(ready.path).exists()
     if ready.kind == "line":
-        return ready.text.encode() in log.read_bytes()
+        return ready.text.encode() in log.read_bytes()[log_from:]
     try:
-        with socket.create_connection(("127.0.0.1", ready.port), timeout=_PROBE_TIMEOUT_S) as connection:
-            if ready.kind == "tcp":
+        with _connection(ready) as connection:
+            if ready.kind != "http":
                 return True
-            connection.sendall(f"GET {ready.path} HTTP/1.0\r\nHost: 127.0.0.1:{ready.port}\r\n\r\n".encode())
+            secret = f"Authorization: {ready.authorization}\r\n" if ready.authorization else ""
+            head = f"GET {ready.path} HTTP/1.0\r\nHost: 127.0.0.1:{ready.port}\r\n{secret}\r\n"
+            connection.sendall(head.encode())
             return b" 200 " in connection.recv(64).partition(b"\r\n")[0]
     except OSError:
         return False
+
+
+def _connection(ready: Readiness) -> socket.socket:
+    if ready.kind != "unix":
+        return socket.create_connection(("127.0.0.1", ready.port), timeout=_PROBE_TIMEOUT_S)
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.settimeout(_PROBE_TIMEOUT_S)
+        connection.connect(ready.path)
+    except OSError:
+        connection.close()
+        raise
+    return connection
 
 
 def _read_plan() -> Plan | None:
@@ -316,6 +393,8 @@ def _read_plan() -> Plan | None:
 
 def main() -> int:
     """Run the plan on standard input."""
+    # Servers make files that everybody can read unless they inherit this.
+    work_privately()
     wake, write_end = os.pipe()
     for descriptor in (wake, write_end):
         os.set_blocking(descriptor, False)

@@ -11,19 +11,23 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from celery import Celery, current_task
 from kombu import Queue
-from sqlalchemy.exc import OperationalError
+from pydantic import ValidationError
 
-from proctor.domain.errors import StoreError
+from proctor.domain.errors import NewerVersionError, ProctorError
 from proctor.domain.messages import QUEUES, Message
-from proctor.runtime import metrics
+from proctor.runtime import message_versions, metrics
 from proctor.runtime.artifacts import ArtifactStore, open_artifacts
+from proctor.runtime.broker_loss import take_refusals_for_losses
+from proctor.runtime.dead_letters import DeadLetters, Fault
+from proctor.runtime.passing import of_a_store
 from proctor.runtime.presence import Presence, new_worker_id
 from proctor.runtime.records import Records
 from proctor.runtime.settings import Settings
+from proctor.runtime.tries import TriedTooOftenError, Tries
 
 #: Longest time between two sweeps for messages whose visibility timeout is over. kombu's own is a hundred seconds.
 _SWEEP_S = 10.0
@@ -43,6 +47,7 @@ app = Celery("proctor")
 
 def configure(settings: Settings) -> Celery:
     """Point the application at a broker. JSON only: a pickle in a queue is refused, not run."""
+    take_refusals_for_losses()
     app.conf.update(
         broker_url=settings.broker_url,
         broker_connection_retry_on_startup=True,
@@ -60,13 +65,16 @@ def configure(settings: Settings) -> Celery:
         result_accept_content=["json"],
         task_serializer="json",
         task_ignore_result=True,
+        # Nor does beat clear any away each night: it would wait for that by the wall clock, and with it for the rest.
+        result_expires=None,
         task_acks_late=True,
         task_reject_on_worker_lost=True,
         # About ten seconds: a broker that restarts is back by then. An answer that is not sent waits for its lease.
         task_publish_retry_policy={"max_retries": 12, "interval_start": 0.1, "interval_step": 0.2, "interval_max": 1.0},
         worker_prefetch_multiplier=1,
         worker_hijack_root_logger=False,
-        worker_enable_remote_control=True,
+        # Whoever may write to the broker would end workers with it, and nothing here asks for it.
+        worker_enable_remote_control=False,
         task_queues=[Queue(name) for queues in QUEUES.values() for name in queues],
         task_create_missing_queues=False,
         worker_send_task_events=False,
@@ -86,6 +94,7 @@ def send(message: Message, *, after_s: float = 0.0) -> None:
                 message.task,
                 kwargs={"message": message.plain()},
                 queue=message.queue,
+                headers={message_versions.VERSION_HEADER: message.version},
                 ignore_result=True,
                 countdown=after_s or None,
             )
@@ -95,6 +104,15 @@ def send(message: Message, *, after_s: float = 0.0) -> None:
                 raise
             logger.warning("%s is sent again: its connection was closed meanwhile", message.task)
             time.sleep(wait_s)
+
+
+def forward(kind: type[Message], body: dict[str, object]) -> None:
+    """Publish what only a later version can read as the message that it is a part of.
+
+    Raises:
+        kombu.exceptions.OperationalError: when the broker stays unreachable.
+    """
+    app.send_task(kind.task, kwargs={"message": body}, queue=kind.task.partition(".")[0], ignore_result=True)
 
 
 def _met_a_closed_channel(error: AttributeError) -> bool:
@@ -110,13 +128,59 @@ def redelivered() -> bool:
     return bool(current_task) and bool((current_task.request.delivery_info or {}).get("redelivered"))
 
 
-def handles(kind: type[M]) -> Callable[[Callable[[M], None]], Callable[[M], None]]:
-    """Make a function the Celery task of a message class. It may run twice: a store may be away for a moment."""
+def handles(
+    kind: type[M],
+    *,
+    given_up: Callable[[M, str], None] | None = None,
+    failed: Callable[[M, str], None] | None = None,
+    often: bool = False,
+) -> Callable[[Callable[[M], None]], Callable[[M], None]]:
+    """Make a function the Celery task of a message class. It may run twice: a store may be away for a moment.
+
+    What needs a newer Proctor, the message itself or what it names, goes back to the queue.
+
+    Args:
+        kind: the message class. What is none of its messages goes to the dead letters.
+        given_up: told of a message that killed, or failed, whoever handled it too often, with the cause: nobody tries
+            it again. Without it there is no end to that.
+        failed: told of a message whose handling ended with an error, with its words, because somebody waits for an
+            answer. Without it the message is gone, and whoever waits asks again.
+        often: whether there are many of them in an audit. They are counted only where they are delivered again, so that
+            the first time costs nothing.
+    """
 
     def decorate(function: Callable[[M], None]) -> Callable[[M], None]:
-        def task(message: dict[str, object]) -> None:
-            with metrics.message_handling(kind.task, redelivered=redelivered()):
-                _patiently(function, kind.model_validate(message))
+        def handle(message: M) -> None:
+            try:
+                _patiently(function, message)
+            except NewerVersionError:
+                # Another worker's, which may do what this one cannot.
+                raise
+            except Exception as error:
+                if failed is None:
+                    raise
+                logger.exception("%s failed", kind.task)
+                failed(message, _words(error))
+
+        def handle_counted(message: M) -> None:
+            if given_up is None or (often and not redelivered()):
+                handle(message)
+                return
+            try:
+                with worker_tries().trying(f"{message.task} {message.model_dump_json()}"):
+                    handle(message)
+            except TriedTooOftenError as error:
+                logger.error("%s is given up: %s", message.task, error)
+                given_up(message, f"{message.task} is given up: {error}")
+
+        # Whatever arguments somebody thought of: what is no message goes to the dead letters.
+        def task(*arguments: object, **named: object) -> None:
+            delivery = _delivery(kind.task, arguments or named.get("message"))
+            try:
+                with metrics.message_handling(kind.task, redelivered=redelivered()):
+                    handle_counted(_read(kind, delivery))
+            except NewerVersionError as error:
+                message_versions.give_back(app, delivery, error, worker_settings().timing.lease_s)
 
         task.__doc__ = function.__doc__
         app.task(task, name=kind.task)
@@ -125,11 +189,32 @@ def handles(kind: type[M]) -> Callable[[Callable[[M], None]], Callable[[M], None
     return decorate
 
 
+def _delivery(task: str, message: Any) -> message_versions.Delivery:
+    if not current_task:
+        return message_versions.Delivery(task, message)
+    request = current_task.request
+    return message_versions.Delivery.of(task, message, vars(request), request.delivery_info or {})
+
+
+def _read(kind: type[M], delivery: message_versions.Delivery) -> M:
+    try:
+        return message_versions.understood(kind, delivery)
+    except ValidationError as error:
+        worker_dead_letters().put(Fault.INVALID, kind.task, repr(delivery.body), str(error))
+        raise
+
+
+def _words(error: Exception) -> str:
+    return str(error) if isinstance(error, ProctorError) else f"{type(error).__name__}: {error}"
+
+
 def _patiently(function: Callable[[M], None], message: M) -> None:
     for wait_s in _STORE_WAITS_S:
         try:
             return function(message)
-        except (StoreError, OperationalError) as error:
+        except Exception as error:
+            if not of_a_store(error):
+                raise
             logger.warning("%s is taken again in %g s: %s", message.task, wait_s, error)
             time.sleep(wait_s)
     return function(message)
@@ -144,13 +229,35 @@ def worker_settings() -> Settings:
 @cache
 def worker_records() -> Records:
     """The record store of this worker process."""
-    return Records(worker_settings().records_url)
+    return Records(worker_settings().records_url, migrate=worker_settings().records_migrate.services)
+
+
+def open_records_once() -> None:
+    """Have the record store's tables as this version needs them; nothing stays open for processes to inherit.
+
+    Raises:
+        StoreError: when the store is of a version that this program cannot use, or does not answer.
+    """
+    settings = worker_settings()
+    Records(settings.records_url, migrate=settings.records_migrate.services).close()
 
 
 @cache
 def worker_artifacts() -> ArtifactStore:
     """The artifact store of this worker process."""
     return open_artifacts(worker_settings())
+
+
+@cache
+def worker_tries() -> Tries:
+    """The tries that came to nothing, for this worker process."""
+    return Tries(worker_settings().ledger_url)
+
+
+@cache
+def worker_dead_letters() -> DeadLetters:
+    """Where this worker process puts what nobody can handle."""
+    return DeadLetters(worker_settings().ledger_url)
 
 
 @cache

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from proctor.domain.errors import StackError
+from proctor.runtime.private import make_folder
 
 #: Path of another `tritonserver` binary, instead of the one in the environment.
 SERVER_VARIABLE = "PROCTOR_TRITON_SERVER"
@@ -31,6 +32,7 @@ MINIMUM_GLIBC = (2, 35)
 STUB_VERSIONS = ("3.11", "3.12")
 SETUP_HINT = f"run: {Path(sys.executable).name} -m proctor.runtime.triton_setup"
 
+_GRPC_PORT = 1
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where Triton's Python backend keeps its regions
 
 
@@ -121,10 +123,23 @@ def find() -> TritonInstallation | None:
     return TritonInstallation(root / "pytriton/tritonserver/bin/tritonserver", version, root, libpython())
 
 
+class TritonSockets(NamedTuple):
+    """Unix sockets of a server that listens on no port: who may reach it is decided by their folder's permissions."""
+
+    grpc: Path
+    metrics: Path
+
+    @classmethod
+    def within(cls, folder: Path) -> TritonSockets:
+        """The sockets in a folder."""
+        # To the address that it is given Triton appends a colon and its port.
+        return cls(folder / f"g:{_GRPC_PORT}", folder / "metrics")
+
+
 def triton_command(
     bundle: Path, *, http_port: int, grpc_port: int, metrics_port: int, runtime_dir: Path
 ) -> ServiceCommand:
-    """The command that serves the models of a bundle on loopback.
+    """The command that serves the models of a bundle on loopback, to everybody on this machine.
 
     Args:
         bundle: folder whose `models/` is a Triton model repository.
@@ -134,6 +149,33 @@ def triton_command(
     Raises:
         StackError: no Triton server can be started here, or the bundle has no models.
     """
+    listening = [
+        "--http-address=127.0.0.1",
+        f"--http-port={http_port}",
+        "--grpc-address=127.0.0.1",
+        f"--grpc-port={grpc_port}",
+        "--metrics-address=127.0.0.1",
+        f"--metrics-port={metrics_port}",
+    ]
+    return _command(bundle, listening, runtime_dir)
+
+
+def triton_command_on_sockets(bundle: Path, sockets: TritonSockets, *, runtime_dir: Path) -> ServiceCommand:
+    """The same on Unix sockets alone. They must not be there when it starts.
+
+    Triton's own way to ask for a secret (`--grpc-restricted-protocol`) has it on the command line, which anybody on
+    the machine can read, and covers no metrics.
+    """
+    listening = [
+        "--allow-http=false",
+        f"--grpc-address=unix:{str(sockets.grpc).removesuffix(f':{_GRPC_PORT}')}",
+        f"--grpc-port={_GRPC_PORT}",
+        f"--metrics-address=unix:{sockets.metrics}",
+    ]
+    return _command(bundle, listening, runtime_dir)
+
+
+def _command(bundle: Path, listening: list[str], runtime_dir: Path) -> ServiceCommand:
     installation = find()
     if installation is None:
         raise StackError(f"Triton cannot be started: {obstacle()}")
@@ -144,22 +186,19 @@ def triton_command(
             f"write them with: python -m proctor.inference.triton_repository {bundle}"
         )
     runtime_dir = runtime_dir.absolute()
-    runtime_dir.mkdir(parents=True, exist_ok=True)
+    make_folder(runtime_dir)
     region = "proctor_" + hashlib.sha256(str(runtime_dir).encode()).hexdigest()[:12]
     _remove_stale_regions(region)
     argv = [
+        # Before anything else: the regions are everybody's to read otherwise.
+        *(sys.executable, "-I", str(Path(__file__).with_name("private_exec.py"))),
         str(installation.server),
         f"--model-repository={repository}",
         "--model-control-mode=none",
         # The configurations are complete; completing them would start every stub, and import torch, twice.
         "--disable-auto-complete-config",
         f"--backend-config=python,shm-region-prefix-name={region}",
-        "--http-address=127.0.0.1",
-        f"--http-port={http_port}",
-        "--grpc-address=127.0.0.1",
-        f"--grpc-port={grpc_port}",
-        "--metrics-address=127.0.0.1",
-        f"--metrics-port={metrics_port}",
+        *listening,
         f"--allow-gpu-metrics={'true' if Path('/dev/nvidiactl').exists() else 'false'}",
         "--exit-timeout-secs=5",
         "--log-info=false",
@@ -199,7 +238,7 @@ def _link_backends(root: Path, runtime_dir: Path) -> Path:
         Path(__file__).resolve().parents[1],
     ]
     folder = runtime_dir / "backends" / "python"
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     for file in files:
         link = folder / file.name
         link.unlink(missing_ok=True)

@@ -1,13 +1,14 @@
--- Note that a worker lives, and clear away those that were silent for so long that nobody asks for them any more.
--- Time is the server's: workers' clocks may differ.
+-- Note that a worker lives, and clear away those that were silent for so long that nobody asks for them any more, or
+-- that were heard of only later than now, before the server's clock was put back.
 -- KEYS: seen workers   ARGV: ttl_s worker entry kept_ms
-local now = redis.call('TIME')
-local now_ms = now[1] * 1000 + math.floor(now[2] / 1000)
-redis.call('ZADD', KEYS[1], now_ms, ARGV[2])
-redis.call('HSET', KEYS[2], ARGV[2], ARGV[3])
-for _, worker in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now_ms - ARGV[4])) do
-  redis.call('ZREM', KEYS[1], worker)
-  redis.call('HDEL', KEYS[2], worker)
+local now, kept_ms = now_ms(), tonumber(ARGV[4])
+local silent = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now - kept_ms)
+for _, worker in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], string.format('%.0f', now + kept_ms), '+inf')) do
+  silent[#silent + 1] = worker
 end
-redis.call('EXPIRE', KEYS[1], ARGV[1])
-redis.call('EXPIRE', KEYS[2], ARGV[1])
+write_all('ZREM', KEYS[1], silent)
+write_all('HDEL', KEYS[2], silent)
+write('ZADD', KEYS[1], now, ARGV[2])
+write('HSET', KEYS[2], ARGV[2], ARGV[3])
+expire(KEYS, ARGV[1])
+return commit(1)

@@ -1,9 +1,11 @@
 -- Note what a worker has taken in hand. That is a sign of life too: it may come before the first announcement.
 -- KEYS: seen held   ARGV: ttl_s worker, then what it holds
-local now = redis.call('TIME')
-redis.call('ZADD', KEYS[1], now[1] * 1000 + math.floor(now[2] / 1000), ARGV[2])
+local held = {}
 for i = 3, #ARGV do
-  redis.call('HSET', KEYS[2], ARGV[i], ARGV[2])
+  held[#held + 1] = ARGV[i]
+  held[#held + 1] = ARGV[2]
 end
-redis.call('EXPIRE', KEYS[1], ARGV[1])
-redis.call('EXPIRE', KEYS[2], ARGV[1])
+write('ZADD', KEYS[1], now_ms(), ARGV[2])
+write_all('HSET', KEYS[2], held)
+expire(KEYS, ARGV[1])
+return commit(1)

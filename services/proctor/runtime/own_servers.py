@@ -1,0 +1,66 @@
+"""Servers of this home that were started without a token of the operator's: each draws its own, for its user alone.
+
+Loopback is shared by every user of a machine. So a server there writes its token to HOME/run/SERVICE-PORT.json, which
+nobody else can read, and the commands of the same home find it there. With the token stands the process: once that is
+gone another user may have its port, and must not be shown what the next one may ask for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from proctor.runtime.files import write_atomic
+from proctor.runtime.processes import is_same_process, started_at_ticks
+
+GATEWAY: Final = "gateway"
+PERTURBATION: Final = "perturbation"
+_LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+#: A token and two numbers; whatever is longer was not written here.
+MAX_FILE_BYTES: Final = 4096
+
+
+@contextmanager
+def own_token(home: Path, service: str) -> Iterator[tuple[str, Callable[[int], None]]]:
+    """A new token for a server of this process, and what to call with its port once it listens.
+
+    The token is forgotten with the block.
+    """
+    token = secrets.token_urlsafe(32)
+    written: list[Path] = []
+
+    def listens(port: int) -> None:
+        path = _file(home, service, port)
+        said = {"token": token, "pid": os.getpid(), "started_at_ticks": started_at_ticks(os.getpid())}
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_atomic(path, json.dumps(said).encode(), private=True)
+        written.append(path)
+
+    try:
+        yield token, listens
+    finally:
+        for path in written:
+            path.unlink(missing_ok=True)
+
+
+def token_of_own_server(home: Path, service: str, host: str, port: int) -> str | None:
+    """The token of a server that runs in a home and listens there; None where it has none, or is not this home's."""
+    if host.strip("[]") not in _LOOPBACK:
+        return None
+    try:
+        with _file(home, service, port).open("rb") as stream:
+            said = json.loads(stream.read(MAX_FILE_BYTES))
+        token, pid, started = said["token"], said["pid"], said["started_at_ticks"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    right = isinstance(token, str) and isinstance(pid, int) and isinstance(started, int)
+    return token if right and is_same_process(pid, started) else None
+
+
+def _file(home: Path, service: str, port: int) -> Path:
+    return home / "run" / f"{service}-{port}.json"
