@@ -18,7 +18,7 @@ _PLACEHOLDER = "[API key]"
 _SHORTEST_SECRET = 8
 
 
-def api_key(address: HttpAddress, environ: Mapping[str, str], *, openai: bool, named: bool = True) -> str | None:
+def api_key(address: HttpAddress, environ: Mapping[str, str], *, openai: bool, named: bool) -> str | None:
     """The key for an endpoint: its host's in PROCTOR_API_KEYS, else PROCTOR_API_KEY, else OpenAI's own.
 
     Args:
@@ -26,16 +26,19 @@ def api_key(address: HttpAddress, environ: Mapping[str, str], *, openai: bool, n
         environ: the environment.
         openai: whether the endpoint speaks OpenAI's protocol. OPENAI_API_KEY, which is set for other programs too,
             goes to such endpoints only, and never in clear to another machine.
-        named: whether the operator named or covers the endpoint. One that only a suite brought gets no key that is not
-            its host's: whoever writes suites could else have the operator's keys sent to a server of their own.
+        named: whether the operator named or covers the endpoint, or a person started the audit at the terminal
+            (`EndpointSpec.gets_keys`). One that only a suite brought gets no key that is not its host's, on this
+            machine neither: whoever writes suites could else have the keys sent to a server of their own.
 
     Raises:
         BadInputError: PROCTOR_API_KEYS is no JSON object of hosts and keys, or the key cannot stand in a header.
     """
-    key = _host_keys(environ).get(address.host)
+    private = address.encrypted or address.loopback
+    # A suite that leaves out the s of https does not have the host's key sent in clear.
+    key = _host_keys(environ).get(address.host) if private or named else None
     if not key and named:
         key = environ.get(KEY_VARIABLE)
-    if not key and openai and (address.encrypted or address.loopback) and (named or address.host == _OPENAI_HOST):
+    if not key and openai and private and (named or address.host == _OPENAI_HOST):
         key = environ.get(OPENAI_VARIABLE)
     if not key:
         return None

@@ -10,16 +10,17 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from proctor.domain.answer_bounds import max_answer_bytes
 from proctor.domain.canonical import digest_matches
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import EndpointError
 from proctor.domain.trial import Completion, Decoding, FinishReason, Trial
+from proctor.inference.token_counts import believed_input, believed_output
 
 #: A prompt above this is refused before it is sent: no benchmark has one, and 64 of them travel at once.
 MAX_PROMPT_BYTES = 1 << 20
-#: An answer above this is refused: the longest one that a suite can ask for (131,072 tokens) is far below.
-MAX_ANSWER_BYTES = 8 << 20
-_MAX_ERROR_CHARACTERS = 1000
+#: Of what an endpoint says of a failure, in a completion that is kept.
+MAX_ERROR_CHARACTERS = 1000
 
 
 class Probe(NamedTuple):
@@ -29,6 +30,8 @@ class Probe(NamedTuple):
     model_digest: str | None = None
     server: str = ""
     detail: str = ""
+    unavailable: bool = False
+    """Whether it was not there at all, which may pass by itself."""
 
 
 class Answer(NamedTuple):
@@ -149,14 +152,47 @@ def prompt_bytes(prompt: str) -> bytes:
     return data
 
 
-def answered(trial: Trial, spec: EndpointSpec, answer: Answer, *, latency_s: float) -> Completion:
-    """The completion of a trial that got an answer."""
+def check_length(length: int, max_tokens: int, *, unit: str = "bytes") -> None:
+    """Raises TrialFailure: an answer is longer than its ceiling of tokens allows, so that it is none to this request.
+
+    Args:
+        length: of its text in UTF-8, or a lower bound of that.
+        max_tokens: the ceiling.
+        unit: what was counted.
+    """
+    limit = max_answer_bytes(max_tokens)
+    if length > limit:
+        raise TrialFailure(
+            f"the answer has {length:,} {unit}, and {max_tokens:,} tokens have at most {limit:,} bytes: it is not kept "
+            "(decoding_config.max_tokens)",
+            retryable=False,
+        )
+
+
+def answered(trial: Trial, spec: EndpointSpec, answer: Answer, *, max_tokens: int, latency_s: float) -> Completion:
+    """The completion of a trial that got an answer.
+
+    Args:
+        trial: what was asked.
+        spec: the endpoint.
+        answer: what it said.
+        max_tokens: the ceiling with which it was asked.
+        latency_s: how long that took.
+
+    Raises:
+        TrialFailure: the text is longer than so many tokens can be.
+    """
+    text = answer.text
+    # A text that is too long even so is not encoded to find out by how much.
+    check_length(len(text), max_tokens, unit="characters")
+    if not text.isascii():
+        check_length(len(text.encode("utf-8", "surrogatepass")), max_tokens)
     return Completion(
         trial_id=trial.trial_id,
         text=answer.text,
         finish_reason=answer.finish_reason,
-        input_tokens=answer.input_tokens,
-        output_tokens=answer.output_tokens,
+        input_tokens=believed_input(answer.input_tokens, trial.prompt, spec.url),
+        output_tokens=believed_output(answer.output_tokens, max_tokens, spec.url),
         model_digest=answer.model_digest,
         endpoint=spec.url,
         latency_ms=round(latency_s * 1000, 3),
@@ -192,5 +228,5 @@ def check_version(spec: EndpointSpec, reported: str) -> None:
 
 def printable(text: str) -> str:
     """Text from an endpoint on one line, valid, without control characters, and bounded."""
-    kept = "".join(character if character.isprintable() else " " for character in text[: 2 * _MAX_ERROR_CHARACTERS])
-    return " ".join(kept.split())[:_MAX_ERROR_CHARACTERS]
+    kept = "".join(character if character.isprintable() else " " for character in text[: 2 * MAX_ERROR_CHARACTERS])
+    return " ".join(kept.split())[:MAX_ERROR_CHARACTERS]

@@ -6,35 +6,27 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
-
-import httpx
+from typing import NamedTuple, TypeVar, TypeVarTuple
 
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import EndpointError
 from proctor.domain.trial import Completion, Trial
 from proctor.inference.address import HttpAddress
 from proctor.inference.api_keys import without_key
-from proctor.inference.backend import (
-    MAX_ANSWER_BYTES,
-    Answer,
-    Probe,
-    TrialFailure,
-    answered,
-    attempt,
-    printable,
-    prompt_bytes,
-)
-from proctor.inference.http_failures import RETRYABLE_STATUSES, ConnectionFailure, HttpReply, not_connected, refusal
-from proctor.inference.public_place import check_encrypted, peer_check
-from proctor.inference.retry import RetryBudget, asked_wait_s, backoff_s
+from proctor.inference.backend import Answer, Probe, TrialFailure, answered, attempt, prompt_bytes
+from proctor.inference.http_client import HttpClient
+from proctor.inference.http_failures import ConnectionFailure, HttpReply, refusal
+from proctor.inference.reply_bounds import LARGE_BYTES, MAX_LISTING_BYTES, max_reply_bytes
+from proctor.inference.retry import RetryBudget, backoff_s
 from proctor.inference.window import Window, map_bounded
 
 _PROBE_TIMEOUT_S = 10.0
-_CONNECT_TIMEOUT_S = 5.0
 _MAX_ATTEMPTS = 5
 #: An endpoint that cannot be connected to is not asked as often: nothing listens, and the router tries the shard again.
 _MAX_CONNECTION_ATTEMPTS = 3
+
+T = TypeVar("T")
+Given = TypeVarTuple("Given")
 
 
 class HttpRequest(NamedTuple):
@@ -42,6 +34,14 @@ class HttpRequest(NamedTuple):
 
     url: str
     body: bytes
+
+
+class _Exchange(NamedTuple):
+    """How the trials of a session are asked, and what may come back."""
+
+    request: Callable[[Trial], HttpRequest]
+    read: Callable[[Trial, bytes], Answer]
+    max_tokens: int
 
 
 class _Patience(NamedTuple):
@@ -80,28 +80,26 @@ class HttpEndpoint:
         """
         self._spec = spec
         self._key = key
-        self._host = None if spec.server_name is None else address.host
-        # A proxy is for other machines: one that the environment names does not stand before this one. Nor before an
-        # endpoint whose address is checked: the proxy would look it up.
-        self._trust_env = not address.loopback and not spec.public_only
-        if spec.public_only:
-            check_encrypted(address.url, encrypted=address.encrypted)
+        self._client = HttpClient(spec, address, key)
         self._window = window or Window()
         self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
-        self._client: httpx.AsyncClient | None = None
         self._not_before = 0.0
 
     async def probe(self, url: str, judge: Callable[[HttpReply], Probe]) -> Probe:
         """GET a URL and judge the reply. An endpoint that gives none is a failed probe that says why."""
         try:
             async with asyncio.timeout(_PROBE_TIMEOUT_S):
-                reply = await self._send("GET", url, None)
-        except (TrialFailure, EndpointError) as failure:
-            found = Probe(False, detail=str(failure))
+                reply = await self._client.send("GET", url, None, MAX_LISTING_BYTES)
+        except TrialFailure as failure:
+            found = Probe(False, detail=str(failure), unavailable=failure.unavailable)
+        except EndpointError as error:
+            found = Probe(False, detail=str(error))
         except TimeoutError:
-            found = Probe(False, detail=f"{self._spec.url} did not answer within {_PROBE_TIMEOUT_S:.0f} s")
+            found = Probe(
+                False, detail=f"{self._spec.url} did not answer within {_PROBE_TIMEOUT_S:.0f} s", unavailable=True
+            )
         else:
-            found = judge(reply)
+            found = await _read(judge, reply, size=len(reply.body))
         return found._replace(detail=self._safe(found.detail), server=self._safe(found.server))
 
     def session(
@@ -109,6 +107,7 @@ class HttpEndpoint:
         request: Callable[[Trial], HttpRequest],
         read: Callable[[Trial, bytes], Answer],
         *,
+        max_tokens: int,
         repeats: int,
         instead: bool = False,
     ) -> HttpSession:
@@ -116,11 +115,13 @@ class HttpEndpoint:
 
         Args:
             request: a trial's request.
-            read: the answer in the body of a reply to a trial; raises TrialFailure where it holds none.
+            read: the answer in the body of a reply to a trial; raises TrialFailure where it holds none. Pure, and
+                called in another thread where the reply is large.
+            max_tokens: the ceiling of what a model may answer, sent to the endpoint or not.
             repeats: how often a request may be sent again, over all trials.
             instead: whether another endpoint can be asked instead: then none is sent again to one that is away.
         """
-        return HttpSession(self, request, read, _Patience(RetryBudget(repeats), instead))
+        return HttpSession(self, _Exchange(request, read, max_tokens), _Patience(RetryBudget(repeats), instead=instead))
 
     async def complete(self, trials: Sequence[Trial], session: HttpSession, *, deadline_s: float) -> list[Completion]:
         """One completion a trial, in order; see `Backend.complete`."""
@@ -132,49 +133,42 @@ class HttpEndpoint:
             lambda trial: attempt(session, trial, self._spec, deadline),
         )
 
-    async def ask(
-        self,
-        trial: Trial,
-        request: Callable[[Trial], HttpRequest],
-        read: Callable[[Trial, bytes], Answer],
-        patience: _Patience,
-        *,
-        deadline: float,
-    ) -> Completion:
+    async def ask(self, trial: Trial, exchange: _Exchange, patience: _Patience, *, deadline: float) -> Completion:
         """One trial; see `Session.ask`."""
         started = time.monotonic()
+        limit = max_reply_bytes(exchange.max_tokens)
         try:
             prompt_bytes(trial.prompt)
             async with asyncio.timeout(deadline - started):
-                payload = await self._send_until_answered(request(trial), patience)
-            answer = read(trial, payload)
+                payload = await self._send_until_answered(exchange.request(trial), limit, patience)
+            answer = await _read(exchange.read, trial, payload, size=len(payload))
+            answer = answer._replace(text=self._safe(answer.text))
+            latency_s = time.monotonic() - started
+            return answered(trial, self._spec, answer, max_tokens=exchange.max_tokens, latency_s=latency_s)
         except TimeoutError:
             raise self._too_late() from None
         except TrialFailure as failure:
             safe = self._safe(str(failure))
             raise TrialFailure(safe, retryable=failure.retryable, unavailable=failure.unavailable) from None
-        answer = answer._replace(text=self._safe(answer.text))
-        return answered(trial, self._spec, answer, latency_s=time.monotonic() - started)
 
     async def close(self) -> None:
         """Give back the connections."""
-        if self._client is not None:
-            client, self._client = self._client, None
-            await client.aclose()
+        await self._client.close()
 
-    async def _send_until_answered(self, request: HttpRequest, patience: _Patience) -> bytes:
+    async def _send_until_answered(self, request: HttpRequest, limit: int, patience: _Patience) -> bytes:
         attempt = 0
         while True:
             attempt += 1
             await self._wait_until_asked_again()
             try:
-                reply = await self._send("POST", request.url, request.body)
+                reply = await self._client.send("POST", request.url, request.body, limit)
             except ConnectionFailure:
                 if attempt >= _MAX_CONNECTION_ATTEMPTS or patience.is_over(away=True):
                     raise
             else:
                 if reply.status == 200:
                     return reply.body
+                self._not_before = max(self._not_before, time.monotonic() + reply.wait_s)
                 failure = refusal(self._spec.url, reply)
                 over = attempt >= _MAX_ATTEMPTS or not failure.retryable
                 if over or patience.is_over(away=failure.unavailable):
@@ -190,87 +184,26 @@ class HttpEndpoint:
         why = ": it asked to be left alone for longer" if self._not_before > time.monotonic() else ""
         return TrialFailure(f"no answer from {self._spec.url} before the deadline{why}", retryable=True)
 
-    async def _send(self, method: str, url: str, body: bytes | None) -> HttpReply:
-        """One exchange.
-
-        Raises:
-            TrialFailure: no connection, a broken one, or an answer past the size limit.
-            EndpointError: only public addresses are allowed, and it has another.
-        """
-        try:
-            async with self._opened().stream(method, url, content=body, extensions=self._extensions()) as response:
-                payload = bytearray()
-                async for chunk in response.aiter_bytes():
-                    payload += chunk
-                    if len(payload) > MAX_ANSWER_BYTES:
-                        raise TrialFailure(
-                            f"{self._spec.url} answered more than {MAX_ANSWER_BYTES:,} bytes", retryable=False
-                        )
-                if response.status_code in RETRYABLE_STATUSES:
-                    wait = asked_wait_s(response.headers, now=time.time())
-                    self._not_before = max(self._not_before, time.monotonic() + (wait or 0.0))
-                server = printable(response.headers.get("server", ""))[:80]
-                return HttpReply(response.status_code, bytes(payload), server)
-        except httpx.ConnectError as error:
-            raise ConnectionFailure(not_connected(self._spec.url, error)) from None
-        except httpx.TimeoutException:
-            raise ConnectionFailure(f"{self._spec.url} did not accept a connection in time") from None
-        except httpx.TransportError as error:
-            name = type(error).__name__
-            raise ConnectionFailure(
-                f"the connection to {self._spec.url} broke ({name}): {printable(str(error))}"
-            ) from None
-        except (httpx.DecodingError, httpx.InvalidURL) as error:
-            said = printable(str(error))
-            raise TrialFailure(f"{self._spec.url} sent what cannot be read: {said}", retryable=False) from None
-
-    def _extensions(self) -> dict[str, Any]:
-        extensions: dict[str, Any] = {}
-        if self._spec.public_only:
-            extensions["trace"] = peer_check()
-        if self._spec.server_name is not None:
-            extensions["sni_hostname"] = self._spec.server_name
-        return extensions
-
-    def _opened(self) -> httpx.AsyncClient:
-        if self._client is None:
-            headers = {"content-type": "application/json", "accept": "application/json", "accept-encoding": "identity"}
-            if self._key:
-                headers["authorization"] = f"Bearer {self._key}"
-            if self._host is not None:
-                headers["host"] = self._host
-            self._client = httpx.AsyncClient(
-                headers=headers,
-                follow_redirects=False,
-                trust_env=self._trust_env,
-                # Reading has no limit of its own: a model may think for long, and every request has its deadline.
-                timeout=httpx.Timeout(None, connect=_CONNECT_TIMEOUT_S),
-                limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
-            )
-        return self._client
-
     def _safe(self, text: str) -> str:
         return without_key(text, self._key)
+
+
+async def _read(function: Callable[[*Given], T], *given: *Given, size: int) -> T:
+    """What a function makes of a reply of so many bytes; in another thread where that takes its time."""
+    return function(*given) if size <= LARGE_BYTES else await asyncio.to_thread(function, *given)
 
 
 class HttpSession:
     """Trials of one call or shard: they share how often requests may be repeated."""
 
-    def __init__(
-        self,
-        endpoint: HttpEndpoint,
-        request: Callable[[Trial], HttpRequest],
-        read: Callable[[Trial, bytes], Answer],
-        patience: _Patience,
-    ) -> None:
+    def __init__(self, endpoint: HttpEndpoint, exchange: _Exchange, patience: _Patience) -> None:
         self._endpoint = endpoint
-        self._request = request
-        self._read = read
+        self._exchange = exchange
         self._patience = patience
 
     async def ask(self, trial: Trial, *, deadline: float) -> Completion:
         """See `Session.ask`."""
-        return await self._endpoint.ask(trial, self._request, self._read, self._patience, deadline=deadline)
+        return await self._endpoint.ask(trial, self._exchange, self._patience, deadline=deadline)
 
     async def close(self) -> None:
         """Nothing is open: the endpoint keeps its connections."""

@@ -11,11 +11,15 @@ RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 
 class HttpReply(NamedTuple):
-    """What came back for one request. `server` is its Server header, fit to be printed."""
+    """What came back for one request. `server` is its Server header, fit to be printed.
+
+    Of a status other than 200 `body` is the beginning. `wait_s` is for how long it asks not to be asked again.
+    """
 
     status: int
     body: bytes
     server: str
+    wait_s: float = 0.0
 
 
 class ConnectionFailure(TrialFailure):

@@ -116,6 +116,12 @@ class InProcessBackend:
         return [
             failed(trial, self._spec, failures[place], latency_s=latency_s)
             if place in failures
-            else answered(trial, self._spec, Answer(*answers[place], self._digest), latency_s=latency_s)
+            else answered(
+                trial,
+                self._spec,
+                Answer(*answers[place], self._digest),
+                max_tokens=decoding.max_tokens,
+                latency_s=latency_s,
+            )
             for place, trial in enumerate(trials)
         ]

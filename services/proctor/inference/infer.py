@@ -52,7 +52,7 @@ class InferBackend:
         self._spec = spec
         address = http_address(spec.url, example="https://host/v1/infer", name=spec.server_name)
         self._url = address.url if address.url.endswith(_PATH) else address.url + _PATH
-        key = api_key(address, environ, openai=False, named=not spec.public_only)
+        key = api_key(address, environ, openai=False, named=spec.gets_keys)
         self._endpoint = HttpEndpoint(spec, address, key, window=window, rng=rng)
 
     async def probe(self) -> Probe:
@@ -71,10 +71,14 @@ class InferBackend:
     async def session(
         self, decoding: Decoding, *, repeats: int, deadline_s: float, instead: bool = False
     ) -> HttpSession:
-        """Trials one by one; see `Server.session`. `decoding` is not part of the contract."""
+        """Trials one by one; see `Server.session`.
+
+        Of `decoding`, which is not part of the contract, the ceiling counts: a longer answer is not kept.
+        """
         return self._endpoint.session(
             lambda trial: HttpRequest(self._url, request_body(trial, self._spec)),
             lambda trial, payload: read_answer(payload, trial, self._spec),
+            max_tokens=decoding.max_tokens,
             repeats=repeats,
             instead=instead,
         )

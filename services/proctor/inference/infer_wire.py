@@ -12,11 +12,15 @@ from typing import Any
 
 from proctor.domain.canonical import FULL_DIGEST, short_id
 from proctor.domain.endpoint import EndpointSpec
+from proctor.domain.members import repeated_name
 from proctor.domain.trial import FinishReason, Trial
 from proctor.inference.backend import Answer, TrialFailure, check_version, printable
+from proctor.inference.reply_bounds import load_json
 
 _FINISH_REASONS: dict[str, FinishReason] = {"stop": "stop", "length": "length"}
 _MAX_COUNT = 1 << 53
+#: Characters of a value that a message shows.
+_SHOWN = 80
 
 
 def task_id(trial: Trial, spec: EndpointSpec) -> str:
@@ -64,7 +68,7 @@ def read_answer(payload: bytes, trial: Trial, spec: EndpointSpec) -> Answer:
 
 def _object(payload: bytes) -> dict[str, Any]:
     try:
-        data = json.loads(payload, object_pairs_hook=_once, parse_constant=_no_constant)
+        data = load_json(payload, object_pairs_hook=_once, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         shown = printable(payload[:120].decode("utf-8", "replace"))
         why = f" ({error})" if isinstance(error, _NotStrictError) else ""
@@ -81,9 +85,7 @@ class _NotStrictError(ValueError):
 def _once(members: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(members)
     if len(found) < len(members):
-        names = [name for name, _ in members]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise _NotStrictError(f"{printable(twice)[:40]!r} stands in it twice")
+        raise _NotStrictError(f"{printable(repeated_name(members) or '')[:40]!r} stands in it twice")
     return found
 
 
@@ -117,4 +119,4 @@ def _shown(value: Any) -> str:
     if isinstance(value, (dict, list)):
         # Deep ones cannot be written again, and none says more than its kind.
         return "an object" if isinstance(value, dict) else "a list"
-    return printable(json.dumps(value))[:80]
+    return printable(json.dumps(value[:_SHOWN] if isinstance(value, str) else value))[:_SHOWN]

@@ -5,7 +5,6 @@ Such an endpoint says nothing that would prove which weights it serves, so the m
 
 from __future__ import annotations
 
-import json
 import os
 import random
 from collections.abc import Mapping, Sequence
@@ -15,10 +14,11 @@ from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.trial import Completion, Decoding, Trial
 from proctor.inference.address import http_address
 from proctor.inference.api_keys import api_key
-from proctor.inference.backend import Probe, printable
+from proctor.inference.backend import Probe, TrialFailure, printable
 from proctor.inference.http_endpoint import HttpEndpoint, HttpRequest, HttpSession
 from proctor.inference.http_failures import HttpReply, unauthorised
 from proctor.inference.openai_wire import read_answer, request_body
+from proctor.inference.reply_bounds import load_json
 from proctor.inference.retry import repeats_for
 from proctor.inference.window import Window
 
@@ -47,7 +47,7 @@ class OpenAIBackend:
         self._spec = spec
         address = http_address(spec.url, example="https://host/v1", name=spec.server_name)
         self._base = address.url if address.has_path else f"{address.url}/v1"
-        key = api_key(address, environ, openai=True, named=not spec.public_only)
+        key = api_key(address, environ, openai=True, named=spec.gets_keys)
         self._endpoint = HttpEndpoint(spec, address, key, window=window, rng=rng)
 
     async def probe(self) -> Probe:
@@ -69,7 +69,11 @@ class OpenAIBackend:
             return HttpRequest(self._base + path, body)
 
         return self._endpoint.session(
-            request, lambda _, payload: read_answer(payload, chat=self._spec.chat), repeats=repeats, instead=instead
+            request,
+            lambda _, payload: read_answer(payload, chat=self._spec.chat),
+            max_tokens=decoding.max_tokens,
+            repeats=repeats,
+            instead=instead,
         )
 
     async def close(self) -> None:
@@ -97,8 +101,8 @@ class OpenAIBackend:
 def _model_names(body: bytes) -> list[str] | None:
     """The listed model names; None where the list is not in the form that OpenAI's has."""
     try:
-        data: Any = json.loads(body)
-    except (ValueError, RecursionError):
+        data: Any = load_json(body)
+    except (ValueError, RecursionError, TrialFailure):
         return None
     rows = data.get("data") if isinstance(data, dict) else None
     if not isinstance(rows, list):

@@ -8,6 +8,7 @@ from typing import Any
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.trial import Decoding, FinishReason
 from proctor.inference.backend import Answer, TrialFailure, printable
+from proctor.inference.reply_bounds import load_json
 
 _FINISH_REASONS: dict[object, FinishReason] = {"stop": "stop", "length": "length"}
 
@@ -41,7 +42,7 @@ def read_answer(payload: bytes, *, chat: bool) -> Answer:
             trouble answers so as well.
     """
     try:
-        data = json.loads(payload)
+        data = load_json(payload)
     except (ValueError, RecursionError):
         shown = printable(payload[:120].decode("utf-8", "replace"))
         raise TrialFailure(f"the response is not JSON: {shown!r}", retryable=True) from None
@@ -56,7 +57,9 @@ def read_answer(payload: bytes, *, chat: bool) -> Answer:
     else:
         text = choice.get("text")
     if not isinstance(text, str):
-        reason = printable(str(choice.get("finish_reason")))[:40]
+        given = choice.get("finish_reason")
+        # Only a text is shown: a list can be too deep to be written again.
+        reason = printable(given)[:40] if isinstance(given, str) else type(given).__name__
         raise TrialFailure(f"the response holds no text (finish_reason {reason})", retryable=False)
     reason_given = choice.get("finish_reason")
     finish: FinishReason = _FINISH_REASONS.get(reason_given, "unknown") if isinstance(reason_given, str) else "unknown"

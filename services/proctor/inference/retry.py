@@ -78,7 +78,7 @@ def retry_after_s(header: str | None, *, now: float) -> float | None:
     if (seconds := _number(header)) is not None:
         return min(seconds, _MAX_WAIT_S)
     try:
-        moment = parsedate_to_datetime(header.strip())
+        moment = parsedate_to_datetime(header[:_LONGEST_HEADER].strip())
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
     if moment.tzinfo is None:

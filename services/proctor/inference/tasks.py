@@ -83,6 +83,8 @@ def probe(message: ProbeEndpoint) -> None:
             model_digest=found.model_digest,
             server=found.server,
             detail=found.detail,
+            unavailable=found.unavailable,
+            tried=message.tried,
         )
     )
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import grpc
-from tritonclient.grpc import service_pb2, service_pb2_grpc
+from tritonclient.grpc import service_pb2
 
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import BadInputError, EndpointError
@@ -21,14 +21,13 @@ from proctor.inference.public_place import check_encrypted, place_of
 from proctor.inference.triton_facts import ModelFacts, read_facts
 from proctor.inference.triton_session import TritonSession
 from proctor.inference.triton_stream import Calls, Stream
+from proctor.inference.triton_stub import MAX_MESSAGE_BYTES, TritonStub
 from proctor.inference.triton_wire import RequestTemplate
 from proctor.inference.window import Window, map_bounded
 from proctor.runtime.triton_channel import TritonAddress, triton_address
 
 #: How long questions about the server itself may take; it answers them without running a model.
 _METADATA_TIMEOUT_S = 10.0
-#: Above the largest answer, with room for its envelope; the channel's default of 4 MiB is not.
-_MAX_RECEIVE_BYTES = 32 << 20
 _RETRYABLE = frozenset(
     {
         grpc.StatusCode.UNAVAILABLE,
@@ -54,19 +53,23 @@ class TritonBackend:
             check_encrypted(spec.url, encrypted=self._address.secure)
         self._window = window or Window()
         self._channel: Any = None
-        self._stub: Any = None
+        self._stub: TritonStub | None = None
 
     async def probe(self) -> Probe:
         """Ask the server what it is, and whether it serves the pinned model."""
         try:
             stub = await self._connected()
-            server = await stub.ServerMetadata(service_pb2.ServerMetadataRequest(), timeout=_METADATA_TIMEOUT_S)
-            ready = await stub.ModelReady(
-                service_pb2.ModelReadyRequest(name=self._spec.served_name), timeout=_METADATA_TIMEOUT_S
+            server = await stub.ask(
+                "ServerMetadata", service_pb2.ServerMetadataRequest(), timeout_s=_METADATA_TIMEOUT_S
             )
+            named = service_pb2.ModelReadyRequest(name=self._spec.served_name)
+            ready = await stub.ask("ModelReady", named, timeout_s=_METADATA_TIMEOUT_S)
             facts = await self._facts() if ready.ready else None
         except grpc.RpcError as error:
-            return Probe(False, detail=self._rpc_failure(error).args[0])
+            failure = self._rpc_failure(error)
+            return Probe(False, detail=str(failure), unavailable=failure.unavailable)
+        except TrialFailure as failure:
+            return Probe(False, detail=str(failure), unavailable=failure.unavailable)
         except EndpointError as error:
             return Probe(False, detail=str(error))
         name = "Triton" if server.name == "triton" else printable(server.name)[:40]
@@ -119,10 +122,10 @@ class TritonBackend:
             channel, self._channel, self._stub = self._channel, None, None
             await channel.close()
 
-    async def _connected(self) -> Any:
+    async def _connected(self) -> TritonStub:
         if self._stub is None:
             place = await place_of(self._address, self._spec.server_name, public_only=self._spec.public_only)
-            given = self._address.channel_options(max_receive_bytes=_MAX_RECEIVE_BYTES)
+            given = self._address.channel_options(max_receive_bytes=MAX_MESSAGE_BYTES)
             options = list(dict([*given, *place.options]).items())
             # Not before the look-up: two that wait for it would each open a channel.
             if self._stub is None:
@@ -132,7 +135,7 @@ class TritonBackend:
                     )
                 else:
                     self._channel = grpc.aio.insecure_channel(place.target, options=options)
-                self._stub = service_pb2_grpc.GRPCInferenceServiceStub(self._channel)
+                self._stub = TritonStub(self._channel)
         return self._stub
 
     async def _facts(self, *, timeout_s: float = _METADATA_TIMEOUT_S) -> ModelFacts:
@@ -147,12 +150,12 @@ class TritonBackend:
     async def _model_config(self, timeout_s: float) -> Any:
         request = service_pb2.ModelConfigRequest(name=self._spec.served_name)
         try:
-            return await (await self._connected()).ModelConfig(request, timeout=timeout_s)
+            return await (await self._connected()).ask("ModelConfig", request, timeout_s=timeout_s)
         except grpc.RpcError as error:
             if error.code() != grpc.StatusCode.UNAVAILABLE or _is_refused(error):
                 raise
         # The first call of a shard is the one that finds the connection cut since the last shard.
-        return await (await self._connected()).ModelConfig(request, timeout=timeout_s)
+        return await (await self._connected()).ask("ModelConfig", request, timeout_s=timeout_s)
 
     def _check_digest(self, facts: ModelFacts) -> None:
         if facts.digest is not None:

@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tritonclient.grpc import model_config_pb2
 
 from proctor.domain.canonical import FULL_DIGEST
 from proctor.domain.errors import EndpointError
 from proctor.inference.backend import printable
+
+#: Inputs of a model that are looked at; TensorRT-LLM's ensemble has 40.
+MAX_INPUTS: Final = 256
+#: Characters of its inputs' names that a message shows.
+_NAME_CHARACTERS: Final = 200
+_DATATYPES: Final = {number: name for name, number in model_config_pb2.DataType.items()}
 
 #: Parameter of a model's configuration in which Proctor's models state the digest of their weights.
 DIGEST_PARAMETER = "model_digest"
@@ -61,12 +67,17 @@ def read_facts(config: Any, model: str, url: str) -> ModelFacts:
     Raises:
         EndpointError: the model takes neither vLLM's tensors nor TensorRT-LLM's.
     """
+    if len(config.input) > MAX_INPUTS:
+        raise EndpointError(
+            f"model {model!r} on {url} has {len(config.input):,} inputs; a model has at most {MAX_INPUTS}"
+        )
     inputs = {
         str(tensor.name): InputTensor(_datatype(tensor.data_type), bool(tensor.optional)) for tensor in config.input
     }
     if inputs and "text_input" not in inputs:
+        names = printable(", ".join(sorted(inputs)))[:_NAME_CHARACTERS]
         raise EndpointError(
-            f"model {model!r} on {url} takes the inputs {', '.join(sorted(inputs))[:200]}, not text_input; "
+            f"model {model!r} on {url} takes the inputs {names}, not text_input; "
             "Proctor speaks to models with the tensors of Triton's vLLM backend or of TensorRT-LLM's ensemble"
         )
     digest = config.parameters[DIGEST_PARAMETER].string_value if DIGEST_PARAMETER in config.parameters else ""
@@ -82,7 +93,5 @@ def read_facts(config: Any, model: str, url: str) -> ModelFacts:
 
 def _datatype(number: int) -> str:
     """The name of a configuration's data type on the wire."""
-    if number not in model_config_pb2.DataType.values():
-        return ""
-    name = str(model_config_pb2.DataType.Name(number)).removeprefix("TYPE_")
+    name = _DATATYPES.get(number, "").removeprefix("TYPE_")
     return "BYTES" if name == "STRING" else name

@@ -124,8 +124,8 @@ def write_model_repository(bundle: Path, *, batched: bool = False, gpu: bool = F
 
 def _write_model(bundle: Path, name: str, config: str) -> None:
     folder = bundle / "models" / name
-    write_atomic(folder / "config.pbtxt", config.encode())
-    write_atomic(folder / VERSION / "model.py", _MODEL_PY.encode())
+    write_atomic(folder / "config.pbtxt", config.encode(), private=False)
+    write_atomic(folder / VERSION / "model.py", _MODEL_PY.encode(), private=False)
 
 
 def main() -> int:

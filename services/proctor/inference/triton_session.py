@@ -9,6 +9,7 @@ from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.trial import Completion, Decoding, Trial
 from proctor.inference.backend import TrialFailure, answered, prompt_bytes
 from proctor.inference.triton_facts import ModelFacts
+from proctor.inference.triton_pieces import AnswerBounds
 from proctor.inference.triton_stream import Exchange
 from proctor.inference.triton_tensors import finished
 from proctor.inference.triton_wire import RequestTemplate
@@ -36,15 +37,19 @@ class TritonSession:
         """See `Session.ask`."""
         started = time.monotonic()
         # A number, not the trial's id: two equal trials must not take each other's answer.
-        request = self._template.request(str(next(self._numbers)), prompt_bytes(trial.prompt))
+        prompt = prompt_bytes(trial.prompt)
+        request = self._template.request(str(next(self._numbers)), prompt)
+        repeated = len(prompt) if self._facts.repeats_the_prompt else 0
+        bounds = AnswerBounds(self._decoding.max_tokens, repeated)
         try:
-            answer = await self._exchange.ask(request, deadline=deadline)
+            answer = await self._exchange.ask(request, bounds, deadline=deadline)
         except TimeoutError:
             raise TrialFailure(f"no answer from {self._spec.url} before the deadline", retryable=True) from None
         if self._facts.repeats_the_prompt:
             answer = answer._replace(text=answer.text.removeprefix(trial.prompt))
         answer = finished(answer, self._facts, self._decoding)._replace(model_digest=self._facts.digest)
-        return answered(trial, self._spec, answer, latency_s=time.monotonic() - started)
+        latency_s = time.monotonic() - started
+        return answered(trial, self._spec, answer, max_tokens=self._decoding.max_tokens, latency_s=latency_s)
 
     async def close(self) -> None:
         """See `Session.close`."""

@@ -9,11 +9,15 @@ from typing import Any, Protocol
 
 import grpc
 
-from proctor.inference.backend import Answer, TrialFailure
-from proctor.inference.triton_wire import Piece, check_size, read_answer, read_piece, worded_failure
+from proctor.inference.backend import Answer, TrialFailure, printable
+from proctor.inference.triton_pieces import AnswerBounds, Pieces
+from proctor.inference.triton_stub import TritonStub, read_streamed
+from proctor.inference.triton_wire import read_piece, worded_failure
 
 #: How long the server may take to end a stream whose requests are all answered.
 _CLOSING_TIMEOUT_S = 5.0
+#: What a response counts for at least, of the bytes that a stream may bring: an empty one takes time too.
+_LEAST_COST = 64
 
 #: What a model gets that gives its error no code: whether asking again may help is told from its words, as on a stream.
 _MODEL_FAILED = frozenset({grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN})
@@ -24,11 +28,12 @@ FailureOf = Callable[[Any], TrialFailure]
 class Exchange(Protocol):
     """A way to ask a model, for one shard."""
 
-    async def ask(self, request: Any, *, deadline: float) -> Answer:
+    async def ask(self, request: Any, bounds: AnswerBounds, *, deadline: float) -> Answer:
         """The answer to a request.
 
         Args:
             request: what is sent.
+            bounds: what an answer to it may be.
             deadline: on the clock of `time.monotonic`, which is the event loop's too.
 
         Raises:
@@ -49,20 +54,22 @@ class Calls:
     hold up all that came after it, past their deadline; and Triton 2.51 now and then dies of streams to a batched one.
     """
 
-    def __init__(self, stub: Any, failure_of: FailureOf) -> None:
+    def __init__(self, stub: TritonStub, failure_of: FailureOf) -> None:
         self._stub = stub
         self._failure_of = failure_of
 
-    async def ask(self, request: Any, *, deadline: float) -> Answer:
+    async def ask(self, request: Any, bounds: AnswerBounds, *, deadline: float) -> Answer:
         """See `Exchange.ask`."""
         try:
             async with asyncio.timeout_at(deadline):
-                response = await self._stub.ModelInfer(request)
+                response = await self._stub.infer(request)
         except grpc.RpcError as error:
             if error.code() in _MODEL_FAILED:
                 raise worded_failure(error.details() or "") from None
             raise self._failure_of(error) from None
-        return read_answer([read_piece(response)])
+        whole = Pieces(bounds)
+        whole.add(read_piece(response))
+        return whole.answer()
 
     async def close(self) -> None:
         """Nothing is open: each call ends with its request."""
@@ -71,24 +78,26 @@ class Calls:
 class Stream:
     """One stream for all requests, and responses matched to them by id: what a decoupled model needs."""
 
-    def __init__(self, stub: Any, failure_of: FailureOf) -> None:
-        self._call = stub.ModelStreamInfer()
+    def __init__(self, stub: TritonStub, failure_of: FailureOf) -> None:
+        self._call = stub.stream()
         self._failure_of = failure_of
         self._waiting: dict[str, _Waiting] = {}
         self._unwritten: deque[Any] = deque()
         self._to_write = asyncio.Event()
         self._ended: TrialFailure | None = None
         self._unanswered = False
+        self._allowed = 0
         self._expiry: asyncio.TimerHandle | None = None
         self._reader = asyncio.create_task(self._read())
         # One for all: gRPC ends the whole stream when a write is cancelled, and a deadline must cost one request.
         self._writer = asyncio.create_task(self._write())
 
-    async def ask(self, request: Any, *, deadline: float) -> Answer:
+    async def ask(self, request: Any, bounds: AnswerBounds, *, deadline: float) -> Answer:
         """See `Exchange.ask`."""
         if self._ended is not None:
             raise self._ended.again()
-        waiting = self._waiting[request.id] = _Waiting(deadline)
+        self._allowed += bounds.streamed_bytes
+        waiting = self._waiting[request.id] = _Waiting(bounds, deadline)
         self._expire_at(deadline)
         self._unwritten.append(request)
         self._to_write.set()
@@ -140,19 +149,32 @@ class Stream:
 
     async def _read(self) -> None:
         try:
-            async for response in self._call:
-                self._deliver(response)
+            async for data in self._call:
+                if not self._deliver(read_streamed(data)):
+                    self._unasked(len(data))
             self._end(TrialFailure("the server ended the stream", retryable=True, unavailable=True))
         except grpc.RpcError as error:
             self._end(self._failure_of(error))
+        except TrialFailure as failure:
+            # One that cannot be read may be of any request.
+            self._end(failure)
         except asyncio.CancelledError:
             # Not raised further: nobody cancels the reader but `close`, and see there what a kept exception holds.
             self._end(TrialFailure("the stream was cancelled", retryable=True))
         except Exception as error:
             # A response that cannot be read must not leave its request waiting.
-            self._end(TrialFailure(f"unreadable response: {error}", retryable=True))
+            self._end(TrialFailure(f"unreadable response: {printable(str(error))}", retryable=True))
 
-    def _deliver(self, response: Any) -> None:
+    def _unasked(self, size: int) -> None:
+        """A response that nobody waits for: the rest of an answer that was given up, or one of a server gone wild."""
+        self._allowed -= max(size, _LEAST_COST)
+        if self._allowed < 0:
+            raise TrialFailure(
+                "the server sends more that it was not asked for than answers could have", retryable=True
+            )
+
+    def _deliver(self, response: Any) -> bool:
+        """Hand a response to the request that it is of. False where nobody waits for it."""
         request_id = response.infer_response.id
         if response.error_message:
             failure = worded_failure(response.error_message)
@@ -160,9 +182,9 @@ class Stream:
                 self._end(failure)
             elif (waiting := self._waiting.get(request_id)) is not None:
                 waiting.fail(failure)
-            return
-        if (waiting := self._waiting.get(request_id)) is not None:
-            waiting.add(response.infer_response)
+            return not request_id or waiting is not None
+        waiting = self._waiting.get(request_id)
+        return waiting is not None and waiting.add(response.infer_response)
 
     def _expire_at(self, deadline: float) -> None:
         """Have one timer for all, at the earliest deadline: the trials of a shard share theirs."""
@@ -190,25 +212,23 @@ class Stream:
 class _Waiting:
     """The pieces of one answer until it is whole."""
 
-    def __init__(self, deadline: float) -> None:
+    def __init__(self, bounds: AnswerBounds, deadline: float) -> None:
         self.deadline = deadline
         self.answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._pieces: list[Piece] = []
-        self._bytes = 0
+        self._pieces = Pieces(bounds)
 
-    def add(self, response: Any) -> None:
-        """Take one response; the final one completes the answer."""
+    def add(self, response: Any) -> bool:
+        """Take one response; the final one completes the answer. False where there is one, or none, already."""
         if self.answer.done():
-            return
+            return False
         try:
             piece = read_piece(response)
-            self._pieces.append(piece)
-            self._bytes += len(piece.text or b"")
-            check_size(self._bytes)
+            self._pieces.add(piece)
             if piece.final:
-                self.answer.set_result(read_answer(self._pieces))
+                self.answer.set_result(self._pieces.answer())
         except TrialFailure as failure:
             self.fail(failure)
+        return True
 
     def fail(self, failure: TrialFailure | TimeoutError) -> None:
         """End without an answer."""

@@ -6,13 +6,13 @@ hide the request id of an error and the final flag of a decoupled response, whic
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from tritonclient.grpc import service_pb2
 
 from proctor.domain.trial import Decoding, FinishReason
-from proctor.inference.backend import MAX_ANSWER_BYTES, Answer, TrialFailure, printable
+from proctor.inference.backend import TrialFailure, printable
 from proctor.inference.triton_facts import ModelFacts
 from proctor.inference.triton_tensors import LENGTH, packed, request_tensors
 
@@ -73,7 +73,7 @@ def read_piece(response: Any) -> Piece:
     """Read one `ModelInferResponse`.
 
     Raises:
-        TrialFailure: the response does not hold what its header says, or is too large.
+        TrialFailure: the response does not hold what its header says.
     """
     parameters = response.parameters
     # A server that says nothing of final responses sends one response to a request.
@@ -81,6 +81,10 @@ def read_piece(response: Any) -> Piece:
     tensors = {tensor.name: raw for tensor, raw in zip(response.outputs, response.raw_output_contents, strict=False)}
     if response.outputs and len(response.outputs) != len(response.raw_output_contents):
         raise TrialFailure("the response does not carry its tensors as raw contents", retryable=False)
+    odd = [one for one in response.outputs if one.name == "text_output" and one.datatype not in ("", "BYTES")]
+    if odd:
+        raise TrialFailure(f"text_output is of type {printable(odd[0].datatype)[:20]}, not BYTES", retryable=False)
+    # The first of them alone: an answer is one text, and the others are not looked at.
     text = next(_strings(tensors["text_output"]), None) if "text_output" in tensors else None
     reason = next(_strings(tensors.get("finish_reason", b"")), b"")
     return Piece(
@@ -90,27 +94,6 @@ def read_piece(response: Any) -> Piece:
         _count(tensors.get("num_output_tokens")),
         final,
     )
-
-
-def read_answer(pieces: Sequence[Piece]) -> Answer:
-    """The answer that the pieces make up. Its finish reason and input tokens are the last piece's that holds text.
-
-    Raises:
-        TrialFailure: none of them holds text. That is not an empty answer.
-    """
-    texts = [piece.text for piece in pieces if piece.text is not None]
-    if not texts:
-        raise TrialFailure("the server ended the request without an answer", retryable=True)
-    last = [piece for piece in pieces if piece.text is not None][-1]
-    tokens = [piece.output_tokens for piece in pieces if piece.text is not None and piece.output_tokens is not None]
-    text = b"".join(texts).decode("utf-8", errors="replace")
-    return Answer(text, last.finish_reason, last.input_tokens, sum(tokens) if tokens else None)
-
-
-def check_size(length: int) -> None:
-    """Raises TrialFailure for an answer of more bytes than the limit."""
-    if length > MAX_ANSWER_BYTES:
-        raise TrialFailure(f"the answer has {length:,} bytes, the limit is {MAX_ANSWER_BYTES:,}", retryable=False)
 
 
 def worded_failure(message: str) -> TrialFailure:
@@ -132,7 +115,6 @@ def _strings(raw: bytes) -> Iterator[bytes]:
         offset += LENGTH.size
         if length > len(raw) - offset:
             raise TrialFailure("the response holds half of a string tensor", retryable=False)
-        check_size(length)
         yield raw[offset : offset + length]
         offset += length
 

@@ -7,6 +7,7 @@ import logging
 import random
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Final
 
 from proctor.domain.endpoint import Balance, EndpointSpec
 from proctor.domain.errors import ProctorError
@@ -16,6 +17,10 @@ from proctor.inference.balancing.member import Member
 from proctor.inference.balancing.queue_watch import QueueWatch
 
 logger = logging.getLogger(__name__)
+
+#: As many as an operator can list. Each has connections, a window and a breaker; who answers for a name could else name
+#: as many as fit into his answer.
+MAX_MEMBERS: Final = 256
 
 
 class Members:
@@ -72,8 +77,12 @@ class Members:
             raise type(self._error)(str(self._error))
 
     def use(self, found: Sequence[Found]) -> None:
-        """These are the replicas now: take up the new ones, and let go of the others."""
-        wanted = {one.key: one for one in found}
+        """These are the replicas now: take up the new ones, and let go of the others. Past MAX_MEMBERS none is used."""
+        if len(found) > MAX_MEMBERS:
+            logger.warning(
+                "%s has %d replicas; the first %d of them are asked", self._spec.url, len(found), MAX_MEMBERS
+            )
+        wanted = {one.key: one for one in found[:MAX_MEMBERS]}
         for key in [key for key in self._members if key not in wanted]:
             member = self._members.pop(key)
             member.leaving = True

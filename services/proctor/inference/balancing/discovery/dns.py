@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
@@ -42,7 +43,8 @@ class DnsNames:
             except (OSError, UnicodeError) as error:
                 missed(f"{host} has no address: {error}")
             else:
-                now = [Found(Replica(url=with_host(self._settings.url, one)), host) for one in sorted(set(addresses))]
+                usable = sorted({one for one in addresses if is_address(one)})
+                now = [Found(Replica(url=with_host(self._settings.url, one)), host) for one in usable]
                 if now and now != known:
                     known = now
                     found(known)
@@ -60,6 +62,14 @@ def with_host(url: str, address: str) -> str:
     parts = urlsplit(url)
     port = "" if parts.port is None else f":{parts.port}"
     return parts._replace(netloc=in_url(address) + port).geturl()
+
+
+def is_address(text: str) -> bool:
+    """Whether it is an IP address that any machine understands: one with a zone is another on each."""
+    try:
+        return getattr(ipaddress.ip_address(text), "scope_id", None) is None
+    except ValueError:
+        return False
 
 
 def in_url(address: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from proctor.domain.endpoint import EndpointSliceDiscovery, Replica
-from proctor.inference.balancing.discovery.dns import in_url
+from proctor.inference.balancing.discovery.dns import in_url, is_address
 from proctor.inference.balancing.discovery.found import Found
 
 
@@ -40,6 +40,7 @@ class SliceTable:
             for endpoint in one.endpoints or []
             if _is_ready(endpoint.conditions)
             for address in endpoint.addresses or []
+            if is_address(address)
         ]
 
 
