@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import logging
+from bisect import bisect_right
+from collections.abc import Sequence
 from functools import cache, lru_cache
+from itertools import accumulate
+from typing import Final
 
-from proctor.domain.errors import ProctorError
 from proctor.domain.gate_calibration import GateCalibration
 from proctor.domain.manifest import PromptSet
 from proctor.domain.messages import BuildVariants, VariantsBuilt
 from proctor.domain.suite import PerturbationSection
+from proctor.domain.trial import Trial
 from proctor.perturbation.admission.calibration import with_window
 from proctor.perturbation.distances import PairDistances
 from proctor.perturbation.encoder import Encoder, ResolvedEncoder, resolve_encoder
@@ -28,19 +32,19 @@ from proctor.runtime.tasks import handles, send, worker_artifacts, worker_record
 log = logging.getLogger(__name__)
 
 
-@handles(BuildVariants)
+#: Of the prompts that a model is asked in one round, all of which the router looks into for each part that it plans.
+#: More are asked in further rounds.
+MAX_ROUND_BYTES: Final = 64 << 20
+
+
+def _not_built(message: BuildVariants, cause: str) -> None:
+    send(VariantsBuilt(audit_id=message.audit_id, error=f"rewording failed: {cause}"))
+
+
+@handles(BuildVariants, given_up=_not_built, failed=_not_built)
 def build_variants(message: BuildVariants) -> None:
     """Reword the items of an audit: answer with the variants, with what to ask a model first, or why there are none."""
-    try:
-        built = variants_for(message, worker_settings(), worker_records(), worker_artifacts(), _encoder())
-    except ProctorError as error:
-        send(VariantsBuilt(audit_id=message.audit_id, error=str(error)))
-    except Exception as error:
-        # Without an answer the audit would wait for ever.
-        log.exception("audit %s: variants could not be made", message.audit_id)
-        send(VariantsBuilt(audit_id=message.audit_id, error=f"perturbation failed: {type(error).__name__}: {error}"))
-    else:
-        send(built)
+    send(variants_for(message, worker_settings(), worker_records(), worker_artifacts(), _encoder()))
 
 
 def variants_for(
@@ -84,11 +88,17 @@ def variants_for(
         items, section, chain=chain, encoder=encoder, library=library, answers=answers, measured=measured
     )
     if reworded.needed:
-        prompts = PromptSet(trials=reworded.needed, decoding=section.paraphraser.decoding)
+        prompts = PromptSet(trials=_of_one_round(reworded.needed), decoding=section.paraphraser.decoding)
         return VariantsBuilt(audit_id=message.audit_id, prompts=put_model(artifacts, prompts))
     variants = variant_set(reworded.results, section, chain=chain, encoder=encoder)
     controlled = with_controls(variants, records, chain.name, message.benchmark)
     return VariantsBuilt(audit_id=message.audit_id, variants=put_variants(artifacts, message.items, controlled))
+
+
+def _of_one_round(trials: Sequence[Trial]) -> tuple[Trial, ...]:
+    """The first of the trials, as many as a round may have; one in any case."""
+    sizes = list(accumulate(len(trial.prompt.encode("utf-8")) for trial in trials))
+    return tuple(trials[: max(1, bisect_right(sizes, MAX_ROUND_BYTES))])
 
 
 @lru_cache(maxsize=1)

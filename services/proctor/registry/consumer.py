@@ -6,7 +6,6 @@ dies in between hands the same event to the task twice; writing a decision twice
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 from celery import bootsteps
@@ -16,11 +15,10 @@ from pydantic import ValidationError
 
 from proctor.domain.decision import DecisionEvent
 from proctor.domain.messages import WriteDecision
-from proctor.domain.problems import visible
+from proctor.domain.versions import unknown_fields
+from proctor.runtime.dead_letters import Fault
 from proctor.runtime.events import REGISTRY_QUEUE
-from proctor.runtime.tasks import send
-
-logger = logging.getLogger(__name__)
+from proctor.runtime.tasks import forward, send, worker_dead_letters
 
 #: Turning an event into a task is one command to the broker; a few in hand hide its latency.
 _PREFETCH = 8
@@ -44,11 +42,16 @@ class DecisionConsumer(bootsteps.ConsumerStep):  # type: ignore[misc]  # Celery 
 
 
 def dispatch(body: Any, delivery: Delivery) -> None:
-    """Send the task for one event. What is no decision event is logged and dropped: it would never become one."""
+    """Send the task for one event. What is no decision event is put aside: it would never become one."""
     try:
         event = DecisionEvent.model_validate(body)
     except ValidationError as error:
-        logger.error("dropped a message that is no decision event: %s", visible(str(error))[:500])
+        if unknown_fields(error):
+            # A later version's. As a task it is given back until a worker of that version takes it.
+            forward(WriteDecision, {"event": body})
+            delivery.ack()
+            return
+        worker_dead_letters().put(Fault.INVALID, REGISTRY_QUEUE.name, repr(body), str(error))
         delivery.reject()
         return
     send(WriteDecision(event=event))
@@ -56,5 +59,5 @@ def dispatch(body: Any, delivery: Delivery) -> None:
 
 
 def _undecodable(delivery: Delivery, error: Exception) -> None:
-    logger.error("dropped an event that cannot be decoded: %s", visible(str(error))[:500])
+    worker_dead_letters().put(Fault.UNDECODABLE, REGISTRY_QUEUE.name, delivery.body, str(error))
     delivery.reject()

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 from urllib.parse import unquote, urlsplit
 
 import httpx
@@ -23,6 +24,13 @@ _TIMEOUT_S = 10.0
 _PAGE_SIZE = 200
 #: A registry's answer is quoted in messages up to here; it may hold anything.
 _QUOTED_CHARACTERS = 300
+#: What an answer may have. A page of 200 versions, each with a dozen tags of the 8,000 characters that MLflow lets a
+#: tag have in UTF-8, is below it.
+MAX_ANSWER_BYTES: Final = 32 << 20
+#: What an answer may take in all, however steadily its bytes drip.
+MAX_ANSWER_S: Final = 60.0
+#: Pages that are asked for: a million model versions. A server that always names a next one is not asked for ever.
+MAX_PAGES: Final = 5_000
 _RETRYABLE_STATUS = frozenset({408, 429, 500, 502, 503, 504})
 
 
@@ -63,7 +71,8 @@ class MlflowClient:
             # Without user and password: httpx logs the URLs that it calls.
             base_url=f"{self.uri}/api/2.0/mlflow/",
             timeout=_TIMEOUT_S,
-            headers=_authorisation(environ),
+            # What is compressed may inflate to a million times its size.
+            headers={**_authorisation(environ), "Accept-Encoding": "identity"},
             auth=_basic(parts.username, parts.password, environ),
             # A proxy of the environment is never the way to this machine.
             trust_env=not loopback,
@@ -109,12 +118,13 @@ class MlflowClient:
         query: dict[str, Any] = {"max_results": _PAGE_SIZE}
         if name is not None:
             query["filter"] = "name='" + name.replace("'", "''") + "'"
-        while True:
+        for _ in range(MAX_PAGES):
             answer = self._call("GET", "model-versions/search", query)
             yield from map(_version, answer.get("model_versions", ()))
             if not answer.get("next_page_token"):
                 return
             query["page_token"] = answer["next_page_token"]
+        raise RegistryError(f"MLflow at {self.uri} has no end of model versions: {MAX_PAGES:,} pages were read")
 
     def set_tag(self, name: str, version: str, key: str, value: str) -> None:
         """Set one tag of a model version."""
@@ -129,27 +139,45 @@ class MlflowClient:
         self._call("DELETE", "registered-models/alias", {"name": name, "alias": alias})
 
     def _call(self, method: str, path: str, values: Mapping[str, Any]) -> dict[str, Any]:
+        sent: dict[str, Any] = {"params": values} if method == "GET" else {"json": values}
         try:
-            if method == "GET":
-                response = self._http.request(method, path, params=values)
-            else:
-                response = self._http.request(method, path, json=values)
+            with self._http.stream(method, path, **sent) as response:
+                body = self._body(path, response)
         except httpx.HTTPError as error:
             raise RegistryUnavailableError(
                 f"MLflow at {self.uri} cannot be reached ({type(error).__name__}: {visible(str(error))}); check that "
                 "`mlflow server` runs there and that PROCTOR_REGISTRY_URI is right"
             ) from None
-        answer = _json_object(response)
+        answer = _json_object(body)
         if response.is_success and answer is not None:
             return answer
-        raise self._refusal(path, response, answer)
+        raise self._refusal(path, response.status_code, body, answer)
 
-    def _refusal(self, path: str, response: httpx.Response, answer: dict[str, Any] | None) -> RegistryError:
-        said = f"MLflow at {self.uri} answered {path} with HTTP {response.status_code}"
-        if response.status_code in (401, 403):
+    def _body(self, path: str, response: httpx.Response) -> bytes:
+        """The bytes of an answer as they were sent, counted as they come."""
+        encoding = response.headers.get("content-encoding", "identity")
+        if encoding.strip().lower() != "identity":
+            raise RegistryError(
+                f"MLflow at {self.uri} answered {path} in the encoding {_quote(encoding)!r}, which was not asked for; "
+                "have the proxy before it send answers as they are"
+            )
+        deadline_s, body = time.monotonic() + MAX_ANSWER_S, bytearray()
+        for piece in response.iter_raw():
+            body += piece
+            if len(body) > MAX_ANSWER_BYTES:
+                raise RegistryError(f"MLflow at {self.uri} answered {path} with more than {MAX_ANSWER_BYTES:,} bytes")
+            if time.monotonic() > deadline_s:
+                raise RegistryUnavailableError(
+                    f"MLflow at {self.uri} did not end its answer to {path} within {MAX_ANSWER_S:g} s"
+                )
+        return bytes(body)
+
+    def _refusal(self, path: str, status: int, body: bytes, answer: dict[str, Any] | None) -> RegistryError:
+        said = f"MLflow at {self.uri} answered {path} with HTTP {status}"
+        if status in (401, 403):
             return RegistryError(f"{said}: set MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and _PASSWORD")
-        if response.status_code in _RETRYABLE_STATUS:
-            return RegistryUnavailableError(f"{said}: {_quote(response.text)}")
+        if status in _RETRYABLE_STATUS:
+            return RegistryUnavailableError(f"{said}: {_quote(body.decode('utf-8', 'replace'))}")
         if answer is None or "error_code" not in answer:
             return RegistryError(f"{said}, which is no answer of MLflow's registry; check PROCTOR_REGISTRY_URI")
         code = str(answer["error_code"])
@@ -174,10 +202,10 @@ def _basic(user: str | None, password: str | None, environ: Mapping[str, str]) -
     return httpx.BasicAuth(user, password) if user and password and not environ.get("MLFLOW_TRACKING_TOKEN") else None
 
 
-def _json_object(response: httpx.Response) -> dict[str, Any] | None:
+def _json_object(body: bytes) -> dict[str, Any] | None:
     try:
-        value = response.json()
-    except (json.JSONDecodeError, UnicodeDecodeError):
+        value = json.loads(body)
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 

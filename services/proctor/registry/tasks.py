@@ -24,7 +24,11 @@ logging.getLogger("httpx").setLevel(logging.WARNING)
 app.steps["consumer"].add(DecisionConsumer)
 
 
-@handles(WriteDecision)
+def _not_written(message: WriteDecision, cause: str) -> None:
+    send(DecisionWritten(audit_id=message.event.audit_id, error=cause))
+
+
+@handles(WriteDecision, given_up=_not_written, failed=_not_written)
 def write(message: WriteDecision) -> None:
     """Write a decision, after some attempts where the registry does not answer, and report version or error."""
     uri = worker_settings().registry_uri

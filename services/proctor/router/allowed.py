@@ -11,6 +11,7 @@ import json
 import shlex
 from typing import NamedTuple
 
+from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.endpoint_url import ENCRYPTED, EndpointUrl, endpoint_url, shown
 from proctor.domain.errors import BadInputError
 from proctor.domain.operator_endpoint import OperatorEndpoint, OtherEndpoints
@@ -81,6 +82,40 @@ def allowed_endpoint(field: str, name: str, settings: Settings) -> Allowed:
         f"PROCTOR_ENDPOINTS={example}, or open what suites may ask: "
         "PROCTOR_OTHER_ENDPOINTS=public for encrypted public addresses, =any on a machine of your own"
     )
+
+
+def hold_private(why: str | None, found: Allowed, field: str) -> None:
+    """Refuse an endpoint that may not see the items of a private dataset.
+
+    Args:
+        why: why the items are private; None where they are not.
+        found: the endpoint.
+        field: where the suite names it, for messages.
+
+    Raises:
+        BadInputError: when the items are private and the operator has not approved the endpoint for such.
+    """
+    if why is not None and not found.takes_private:
+        raise BadInputError(
+            f"{why}, and {field} is {shown(found.name)}, which is not approved for private datasets; have the "
+            'operator approve it with "private": true in PROCTOR_ENDPOINTS, or ask an endpoint that is approved, or '
+            "one on this machine"
+        )
+
+
+def approved(spec: EndpointSpec, settings: Settings) -> bool:
+    """Whether private items may be sent to an endpoint that is on record, as the operator's list is today."""
+    if spec.replicas or spec.discovery is not None:
+        # Servers of which the first alone stands in the URL: only the operator's word on all of them counts.
+        same = [
+            one
+            for one in settings.endpoints.values()
+            if (one.urls[0], one.replicas, one.discovery) == (spec.url, spec.replicas, spec.discovery)
+        ]
+        return bool(same) and all(one.takes_private for one in same)
+    place = endpoint_url(spec.url)
+    covering = _covering(place, settings)
+    return place.is_local or (bool(covering) and all(one.takes_private for one in covering))
 
 
 def _known(settings: Settings) -> str:

@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pydantic import Field, ValidationError
 from sqlalchemy.exc import IntegrityError
 
 from proctor import __version__
 from proctor.domain.base import Frozen
-from proctor.domain.canonical import short_id
+from proctor.domain.canonical import bytes_digest, short_id
 from proctor.domain.card import ContentDigests, ProtocolCard, protocol_card
 from proctor.domain.endpoint import EndpointSpec
-from proctor.domain.errors import BadInputError
+from proctor.domain.hub import NO_HUB, HubAccess
 from proctor.domain.manifest import ItemSet
 from proctor.domain.messages import Priority
+from proctor.domain.submitter import LOCAL, LOCAL_NAME, Submitter
 from proctor.domain.suite import Suite
 from proctor.domain.trial import ANSWER_STAGE, PARAPHRASE_STAGE, TRANSMIT_STAGE, Decoding
+from proctor.domain.versions import reading
 from proctor.formats.gate_calibration import parse_gate_calibration
 from proctor.formats.items import load_items, select_items
+from proctor.formats.named_file import read_named_file
 from proctor.formats.suites import calibration_path, content_digests
+from proctor.router.allowed import hold_private
 from proctor.router.budget import Terms, terms_of
-from proctor.router.endpoints import resolve_endpoint, resolve_paraphraser, resolve_router
+from proctor.router.endpoints import asked_endpoints, resolve_endpoint, resolve_paraphraser, resolve_router
+from proctor.router.privacy import private_by_content
+from proctor.router.prompt_sizes import check_sizes
 from proctor.router.transmission import check_options
 from proctor.runtime.artifacts import ArtifactStore, put_model
 from proctor.runtime.chunks import put_items
@@ -31,7 +39,9 @@ from proctor.runtime.records import AuditRecord, AuditState, Records
 from proctor.runtime.settings import Settings
 
 #: What comes from outside while an audit runs, from whoever submits or steers it, and not from its own steps.
-_STEERED = frozenset({"endpoint", "paraphraser", "router", "priority", "paused", "terms"})
+_STEERED = frozenset({"endpoint", "paraphraser", "router", "priority", "paused", "terms", "submitter"})
+#: What two routers may note at the same time, and neither stands in the other's way.
+_NOTED = frozenset({"planned_stage"})
 
 
 class RewritingRound(Frozen):
@@ -83,6 +93,9 @@ class AuditInputs(Frozen):
     """Times that the routers were begun to be asked; one in which none of them answered is asked again as another."""
     transmitted: str | None = None
     """Digest of the RewriteSet of what the routers wrote."""
+    planned_stage: str | None = None
+    """The stage that the ledger has a plan of, or had: noted before any of it is handed out. A ledger without that plan
+    lost it."""
     manifest: str | None = None
     """Digest of the AuditManifest that is to be scored."""
     priority: Priority = Priority.NORMAL
@@ -91,11 +104,13 @@ class AuditInputs(Frozen):
     """Whether nothing more is handed out; what was handed out before is recorded when it is answered."""
     terms: Terms = Terms()
     """What it may use, as whoever started it last said, and what its tokens cost."""
+    submitter: str = Field(default=LOCAL_NAME, exclude_if=lambda name: name == LOCAL_NAME)
+    """Who started it last. Not written for the machine's own terminal, as in rows of before there were names."""
 
     @property
     def own(self) -> dict[str, Any]:
-        """What the audit's own steps have brought it to: all but what comes from outside while it runs."""
-        return self.model_dump(exclude=set(_STEERED))
+        """What the audit's own steps have brought it to: all but what comes from outside while it runs, and notes."""
+        return self.model_dump(exclude=set(_STEERED | _NOTED))
 
     @property
     def awaits_routers(self) -> bool:
@@ -151,9 +166,30 @@ def with_model_digest(suite: Suite, digest: str | None) -> Suite:
 
 
 def view(records: Records, audit_id: str) -> AuditView:
-    """Load an audit."""
-    record = records.audit(audit_id)
-    return AuditView(record, _suite(record.suite), _inputs(record.inputs_json))
+    """Load an audit.
+
+    Raises:
+        StoreError: when there is none of that id.
+        NewerVersionError: when it needs a newer Proctor.
+    """
+    return view_of(records.audit(audit_id))
+
+
+def view_of(record: AuditRecord) -> AuditView:
+    """An audit by its record; raises NewerVersionError when it needs a newer Proctor."""
+    try:
+        suite = _suite(record.suite)
+    except ValidationError as error:
+        raise reading(f"the suite of audit {record.audit_id}", error) from None
+    return AuditView(record, suite, inputs_of(record))
+
+
+def inputs_of(record: AuditRecord) -> AuditInputs:
+    """What an audit is made of; raises NewerVersionError when it needs a newer Proctor."""
+    try:
+        return _inputs(record.inputs_json)
+    except ValidationError as error:
+        raise reading(f"audit {record.audit_id}", error) from None
 
 
 # Every answer to a shard looks at its audit, and finds the same text nearly always.
@@ -179,7 +215,9 @@ class AuditData(NamedTuple):
     """What a person should know of the data, e.g. that the file holds fewer items than the sample asks for."""
 
 
-def gather(suite: Suite, base: Path, bundle: Path, benchmarks: Path | None = None) -> AuditData:
+def gather(
+    suite: Suite, base: Path, bundle: Path, benchmarks: Path | None = None, *, hub: HubAccess = NO_HUB
+) -> AuditData:
     """Read the files that a suite names.
 
     Args:
@@ -187,11 +225,13 @@ def gather(suite: Suite, base: Path, bundle: Path, benchmarks: Path | None = Non
         base: the folder that its relative paths start from.
         bundle: the reference bundle, for the benchmark that Proctor ships.
         benchmarks: the operator's folder of benchmarks, for suites that name no file.
+        hub: what the operator lets suites have of the hub; by default nothing.
 
     Raises:
-        BadInputError: when one cannot be read or used, or the suite's protocol cannot ask its items.
+        BadInputError: when one cannot be read or used, the suite's protocol cannot ask its items, or its prompts would
+            be too large.
     """
-    loaded = load_items(suite.dataset, base, bundle, benchmarks)
+    loaded = load_items(suite.dataset, base, bundle, benchmarks, hub=hub)
     rewordings = _named_file("rewordings_path", suite.perturbation.rewordings_path, base)
     calibration = _named_file("calibration_path", calibration_path(suite), base)
     if calibration is not None:
@@ -199,6 +239,7 @@ def gather(suite: Suite, base: Path, bundle: Path, benchmarks: Path | None = Non
     items = select_items(loaded.items, suite.dataset)
     if suite.protocol.asks_routers:
         check_options(items)
+    check_sizes(items, suite)
     return AuditData(
         suite=suite,
         items=ItemSet(items=items),
@@ -210,12 +251,44 @@ def gather(suite: Suite, base: Path, bundle: Path, benchmarks: Path | None = Non
 
 
 def _named_file(field: str, name: str | None, base: Path) -> bytes | None:
-    if name is None:
-        return None
-    try:
-        return (base / name).read_bytes()
-    except OSError as error:
-        raise BadInputError(f"perturbation_config.{field}: {base / name} cannot be read: {error.strerror}") from None
+    return None if name is None else read_named_file(base / name, f"perturbation_config.{field}")
+
+
+def hold_content_private(data: AuditData, settings: Settings) -> None:
+    """Refuse to send items that the operator marks as private, whatever they are called, where they may not go.
+
+    Raises:
+        BadInputError: when an endpoint of the suite is not approved for such.
+    """
+    why = private_by_content(data.contents.dataset, data.items.items, settings)
+    for field, found in asked_endpoints(data.suite, settings).items():
+        hold_private(why, found, field)
+
+
+def subject_of(data: AuditData, submitter: Submitter) -> str:
+    """The subject that `submit` would put a suite on record under. Nothing is stored."""
+    card = protocol_card(data.suite, data.contents, evaluator_version=evaluator_version())
+    return _subject(card.fingerprint, put_items(_Unstored(), data.items), submitter)
+
+
+def unended(records: Records, subject: str) -> AuditRecord | None:
+    """The audit of a subject with which a submission would go on; None where it would be a new one."""
+    latest = records.latest_audit(subject)
+    return None if latest is None or latest.state.final else latest
+
+
+def _subject(fingerprint: str, items: str, submitter: Submitter) -> str:
+    return short_id([fingerprint, items, *([] if submitter.shares else [submitter.name])])
+
+
+class _Unstored:
+    """Stands for an artifact store where digests alone are asked for."""
+
+    def put(self, data: bytes) -> str:
+        return bytes_digest(data)
+
+    def get(self, digest: str) -> bytes:
+        raise KeyError(digest)
 
 
 class Submission(NamedTuple):
@@ -227,6 +300,11 @@ class Submission(NamedTuple):
     """Whether it goes on with one that did not end."""
 
 
+def _anyone(found: AuditRecord | None) -> AbstractContextManager[None]:
+    del found
+    return nullcontext()
+
+
 def submit(
     data: AuditData,
     settings: Settings,
@@ -234,28 +312,49 @@ def submit(
     artifacts: ArtifactStore,
     *,
     priority: Priority = Priority.NORMAL,
+    at_terminal: bool = False,
+    submitter: Submitter = LOCAL,
+    admit: Callable[[AuditRecord | None], AbstractContextManager[None]] = _anyone,
 ) -> Submission:
     """Put an audit on record, or find the unfinished one of the same subject.
 
     The subject is the fingerprint of the suite (model and version included) with the content of its files, so the
-    same suite started again goes on with the audit that was interrupted, paused or not.
+    same suite started again goes on with the audit that was interrupted, paused or not. A submitter with a name has
+    subjects of their own.
+
+    Args:
+        data: the suite with its data.
+        settings: the operator's.
+        records: where the audit is put on record.
+        artifacts: where its items are stored.
+        priority: whose prompts go first where audits share an endpoint.
+        submitter: who submits it.
+        admit: entered around the moment at which the audit begins, or begins again, with what was found on record.
+            What it raises leaves the records as they were.
+        at_terminal: see `resolve_endpoint`.
 
     Raises:
-        BadInputError: when an endpoint of the suite may not be asked here, a strategy asks a model and the suite names
-            none, or the suite limits the cost and an endpoint has no prices; nothing is on record then.
+        BadInputError: when an endpoint of the suite may not be asked here or not be sent its items, a strategy asks a
+            model and the suite names none, or the cost is limited and an endpoint has no prices; nothing is on record
+            then.
+        NewerVersionError: when its last audit did not end and needs a newer Proctor.
+        StoreError: when the record store went away meanwhile.
     """
     suite = data.suite
+    terms = terms_of(suite, settings, submitter.name)
+    hold_content_private(data, settings)
     steered: dict[str, Any] = {
-        "endpoint": resolve_endpoint(suite, settings),
-        "paraphraser": resolve_paraphraser(suite, settings),
-        "router": resolve_router(suite, settings),
+        "endpoint": resolve_endpoint(suite, settings, at_terminal=at_terminal),
+        "paraphraser": resolve_paraphraser(suite, settings, at_terminal=at_terminal),
+        "router": resolve_router(suite, settings, at_terminal=at_terminal),
         "priority": priority,
         "paused": False,
-        "terms": terms_of(suite, settings),
+        "terms": terms,
+        "submitter": submitter.name,
     }
     card = protocol_card(suite, data.contents, evaluator_version=evaluator_version())
     items = put_items(artifacts, data.items)
-    subject = short_id([card.fingerprint, items])
+    subject = _subject(card.fingerprint, items, submitter)
     inputs = AuditInputs(
         items=items,
         perturbation=put_model(artifacts, suite.perturbation),
@@ -265,21 +364,23 @@ def submit(
         **steered,
     )
     while True:
-        latest = records.latest_audit(subject)
-        if latest is None or latest.state.final:
-            with suppress(IntegrityError):
+        latest = unended(records, subject)
+        if latest is None:
+            with suppress(IntegrityError), admit(None):
                 created = records.create_audit(subject, suite.model_dump_json(by_alias=True), inputs.plain())
                 return Submission(created, False)
             # Another put the same suite on record at the same moment: now there is one to go on with.
             continue
         # The stack may have come back on other ports: the endpoints are where they are now.
-        earlier = AuditInputs.model_validate(latest.inputs)
-        if records.advance(
-            latest.audit_id,
-            # Not failed any more from here on: whoever watches it must not take the old end for a new one.
-            AuditState.CREATED if latest.state is AuditState.FAILED else latest.state,
-            expected=[latest.state],
-            expected_inputs=latest.inputs,
-            inputs=earlier.model_copy(update=steered).plain(),
-        ):
+        earlier = inputs_of(latest)
+        with admit(latest):
+            advanced = records.advance(
+                latest.audit_id,
+                # Not failed any more from here on: whoever watches it must not take the old end for a new one.
+                AuditState.CREATED if latest.state is AuditState.FAILED else latest.state,
+                expected=[latest.state],
+                expected_inputs=latest.inputs,
+                inputs=earlier.model_copy(update=steered).plain(),
+            )
+        if advanced:
             return Submission(latest, True)

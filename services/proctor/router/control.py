@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from proctor.domain.errors import BadInputError, StoreError
-from proctor.router.audit import AuditInputs
+from proctor.router.audit import AuditInputs, inputs_of
 from proctor.runtime.records import AuditRecord, AuditState, Records
 
 
@@ -30,7 +30,7 @@ def resume(records: Records, audit_id: str) -> AuditRecord:
     """
     while (record := _known(records, audit_id)).state is AuditState.FAILED:
         # Created, so that whoever watches it does not take the old end for a new one, and the router begins it anew.
-        unpaused = AuditInputs.model_validate(record.inputs).model_copy(update={"paused": False})
+        unpaused = inputs_of(record).model_copy(update={"paused": False})
         if _changed(records, record, AuditState.CREATED, unpaused):
             return records.audit(audit_id)
     return _steered(records, audit_id, "resumed", paused=False)
@@ -53,7 +53,7 @@ def cancel(records: Records, audit_id: str) -> AuditRecord:
 def _steered(records: Records, audit_id: str, done: str, **changes: Any) -> AuditRecord:
     while True:
         record = _running(records, audit_id, done)
-        inputs = AuditInputs.model_validate(record.inputs)
+        inputs = inputs_of(record)
         changed = inputs.model_copy(update=changes)
         if changed == inputs or _changed(records, record, record.state, changed, detail=record.detail):
             return records.audit(audit_id)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from proctor.domain.errors import ProctorError
 from proctor.domain.trial import Arm, Shard
 from proctor.router.ledger import Ledger
+from proctor.router.plan import StoredShard
 from proctor.router.pools import Pools
 from proctor.runtime import metrics
 from proctor.runtime.artifacts import ArtifactStore, get_model
@@ -40,15 +41,15 @@ class Counting:
     artifacts: ArtifactStore
     _arms: dict[str, Arm] = field(default_factory=dict)
 
-    def planned(self, shards: Iterable[Shard]) -> None:
+    def planned(self, shards: Iterable[StoredShard]) -> None:
         """Count the trials of a part that was laid down now."""
         if not metrics.recording():
             return
         for shard in shards:
-            metrics.trials(TrialState.PLANNED, shard.stage, shard.arm, len(shard.trials))
+            metrics.trials(TrialState.PLANNED, shard.stage, shard.arm, shard.n_trials)
             self._remember(shard)
 
-    def split(self, children: Iterable[Shard]) -> None:
+    def split(self, children: Iterable[StoredShard]) -> None:
         """Count a shard that was split into these. Its trials were planned before."""
         metrics.shard_split()
         if metrics.recording():
@@ -71,7 +72,7 @@ class Counting:
         else:
             metrics.duplicate_suppressed()
 
-    def _remember(self, shard: Shard) -> None:
+    def _remember(self, shard: StoredShard) -> None:
         self._arms[shard.shard_id] = shard.arm
         if len(self._arms) > _REMEMBERED:
             del self._arms[next(iter(self._arms))]

@@ -9,12 +9,13 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 from typing import Any
 
-from proctor.domain.decision import DecisionEvent
+from proctor.domain.errors import ProctorError, StoreError
 from proctor.domain.manifest import PromptSet
 from proctor.domain.messages import Message, WriteDecision
 from proctor.router import rewrites
@@ -24,10 +25,12 @@ from proctor.router.counting import Counting
 from proctor.router.finishing import NOTHING_TO_ASK, ending
 from proctor.router.handing_out import HandingOut, Waiting
 from proctor.router.ledger import Ledger, Setback
+from proctor.router.ledger_loss import loss
 from proctor.router.pools import Pools
 from proctor.router.requests import request_of, step_of
 from proctor.router.stages import Stage, StageParts, pool_of, stage_outcome, stage_parts, stage_under_way
 from proctor.runtime.artifacts import ArtifactStore, get_model, put_model
+from proctor.runtime.decisions import decision_of
 from proctor.runtime.metrics import Redelivery
 from proctor.runtime.presence import Held, Presence
 from proctor.runtime.records import AuditState, Records
@@ -42,6 +45,16 @@ RUNNING = tuple(state for state in AuditState if not state.ended)
 
 def _never(message: Message, seconds: float) -> None:
     del message, seconds
+
+
+def _nobody(audit: AuditView) -> str | None:
+    del audit
+    return None
+
+
+def _uncounted(what: str) -> AbstractContextManager[None]:
+    del what
+    return nullcontext()
 
 
 @dataclass(frozen=True)
@@ -59,6 +72,12 @@ class Dispatcher:
     """Sends a message after so many seconds. What it would bring, the reconciler brings too, later."""
     chance: Callable[[], float] = random.random
     """Numbers in [0, 1), for jitter."""
+    barred: Callable[[AuditView], str | None] = _nobody
+    """Why nothing of an audit may be asked, as the operator says now; None where it may."""
+    trying: Callable[[str], AbstractContextManager[None]] = _uncounted
+    """Counts tries at something that takes memory and may kill the router, and refuses one too many
+    (`proctor.runtime.tries`). By the audit, and not by the message: any audit's message may be the one that takes
+    another audit on."""
 
     @cached_property
     def counting(self) -> Counting:
@@ -122,7 +141,7 @@ class Dispatcher:
         if audit.record.state is not AuditState.REGISTERING:
             return None
         event = self.records.decision(audit.audit_id)
-        return None if event is None else WriteDecision(event=DecisionEvent.model_validate(event))
+        return None if event is None else WriteDecision(event=decision_of(audit.audit_id, event))
 
     def take_on(self, audit_id: str) -> None:
         """Do what the audit's state calls for now: ask for what was not asked, hand out shards, or leave its pools."""
@@ -130,7 +149,7 @@ class Dispatcher:
         if audit.record.state.final:
             self.clear_away(audit)
         elif audit.record.state in RUNNING and stage_under_way(audit) is None:
-            if not self.ledger.was_asked(audit_id, step_of(audit)):
+            if not self.ledger.was_asked(audit_id, step_of(audit), answer_time=self.timing.answer_time):
                 self.ask(audit_id)
             return
         self.go_on(audit_id)
@@ -142,7 +161,7 @@ class Dispatcher:
         if audit.inputs.paused:
             return
         if stage is not None:
-            for shard_id, attempt in self.ledger.overdue(audit_id, stage.name):
+            for shard_id, attempt in self.ledger.overdue(audit_id, stage.name, lease=self.timing.lease):
                 cause = f"no answer within {self.timing.lease_s:g} s: the message or its worker was lost"
                 self.lost(audit, Held(audit_id, stage.name, shard_id, attempt), cause, Redelivery.OVERDUE)
             self.handing.sweep(audit, stage)
@@ -207,29 +226,59 @@ class Dispatcher:
         stage = stage_under_way(audit)
         if stage is None or audit.inputs.paused:
             return self.handing.stand_back(audit)
+        try:
+            return self._go_on_with(audit, stage)
+        except StoreError:
+            raise
+        except ProctorError as error:
+            # Trying again would not mend it: a prompt that is too large, a plan that kills whoever makes it.
+            self.fail(audit, f"{stage.model} cannot be asked: {error}")
+            return self.handing.stand_back(audit)
+
+    def _go_on_with(self, audit: AuditView, stage: Stage) -> tuple[Waiting, ...]:
+        audit_id, step = audit.audit_id, f"{audit.audit_id} {stage.name}"
         parts = stage_parts(audit, self.artifacts)
         if parts.n == 0:
             self.fail(audit, NOTHING_TO_ASK)
             return ()
-        room = self.handing.room(stage.endpoint.pool)
+        room = self.handing.room(stage.endpoint.pool, stage.decoding.max_tokens)
         standing = self.ledger.standing(audit_id, stage.name, room.capacity)
+        if (cause := loss(audit.inputs, stage.name, standing)) is not None:
+            self.fail(audit, cause)
+            return self.handing.stand_back(audit)
         asks = standing.queued or not standing.parts.all_laid
-        if asks and (cause := self._over_budget(audit, stage, parts)) is not None:
+        if asks and (cause := self.barred(audit) or self._over_budget(audit, stage, parts)) is not None:
             self.fail(audit, cause)
             return self.handing.stand_back(audit)
         while self.handing.runs_low(standing, room):
-            standing = self.handing.lay_down(audit, stage, parts, room, standing)
+            with self.trying(step):
+                standing = self.handing.lay_down(audit, stage, parts, room, standing)
+            audit = self._noted_as_planned(audit, stage)
             if self.handing.runs_low(standing, room) and standing.queued >= room.together:
                 # Workers begin with what is there while the next part is planned.
                 self.handing.hand_out(audit, stage, standing, room)
                 standing = self.ledger.standing(audit_id, stage.name, room.capacity)
+        if standing.parts.laid:
+            # Whoever laid it down may have died before that was noted.
+            audit = self._noted_as_planned(audit, stage)
         if standing.complete:
             return self._finish(audit, stage)
         return self.handing.hand_out(audit, stage, standing, room)
 
+    def _noted_as_planned(self, audit: AuditView, stage: Stage) -> AuditView:
+        """Note, before anything of a stage is handed out, that the ledger has its plan. Returns the audit as it is.
+
+        Where the audit has moved on meanwhile nothing is noted, and what it is found in is somebody else's step.
+        """
+        if audit.inputs.planned_stage == stage.name:
+            return audit
+        self.advance(audit, audit.record.state, audit.record.state, planned_stage=stage.name)
+        seen = self.view(audit.audit_id)
+        return seen if seen.record.state is audit.record.state else audit
+
     def _over_budget(self, audit: AuditView, stage: Stage, parts: StageParts) -> str | None:
         """Why nothing more may be asked; None where the budget allows it."""
-        if not audit.inputs.terms.budget.is_set:
+        if not audit.inputs.terms.limited:
             return None
         spent = self.ledger.spent_by_stage(audit.audit_id)
         before = sum(of_stage.trials for name, of_stage in spent.items() if name != stage.name)
@@ -237,8 +286,9 @@ class Dispatcher:
         return exceeded(audit.inputs.terms, spent, planned_trials=planned)
 
     def _finish(self, audit: AuditView, stage: Stage) -> tuple[Waiting, ...]:
-        outcome = stage_outcome(self.ledger, audit.audit_id, stage.name)
-        end = ending(audit, stage, outcome, self.artifacts)
+        with self.trying(f"{audit.audit_id} {stage.name}"):
+            outcome = stage_outcome(self.ledger, audit.audit_id, stage.name)
+            end = ending(audit, stage, outcome, self.artifacts)
         if end.state is AuditState.FAILED:
             self.fail(audit, end.cause, **end.changes)
         elif self.advance(audit, end.state, audit.record.state, **end.changes):

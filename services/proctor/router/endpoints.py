@@ -5,17 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 from proctor.domain.endpoint import EndpointSpec
-from proctor.domain.endpoint_url import backend_of, shown
+from proctor.domain.endpoint_url import backend_of
 from proctor.domain.errors import BadInputError
 from proctor.domain.suite import Backend, Suite
-from proctor.router.allowed import Allowed, allowed_endpoint
+from proctor.router.allowed import Allowed, allowed_endpoint, hold_private
+from proctor.router.privacy import private_by_word
 from proctor.runtime.settings import Settings
 
 _AUDITED = "model_config.endpoint"
+_PARAPHRASER = "perturbation_config.paraphraser.endpoint"
+_ROUTER = "protocol_config.router.endpoint"
 
 
-def resolve_endpoint(suite: Suite, settings: Settings) -> EndpointSpec:
+def resolve_endpoint(suite: Suite, settings: Settings, *, at_terminal: bool = False) -> EndpointSpec:
     """Find the endpoint of the model under audit.
+
+    Args:
+        suite: names it.
+        settings: the operator's endpoints.
+        at_terminal: whether a person at this machine's terminal started the audit, so that a URL which no operator
+            named gets the keys all the same. Never for a suite that came from elsewhere.
 
     Raises:
         BadInputError: for an id that the operator has not named, a URL that may not be asked, or an endpoint that may
@@ -28,10 +37,11 @@ def resolve_endpoint(suite: Suite, settings: Settings) -> EndpointSpec:
         served_name=suite.model.name_on_endpoint,
         model_version=suite.model.model_version,
         chat=suite.prompt.chat_template == "user",
+        at_terminal=at_terminal,
     )
 
 
-def resolve_paraphraser(suite: Suite, settings: Settings) -> EndpointSpec | None:
+def resolve_paraphraser(suite: Suite, settings: Settings, *, at_terminal: bool = False) -> EndpointSpec | None:
     """Find the endpoint of the model that rewords; None where no strategy of the suite asks one.
 
     It is `paraphraser.endpoint`, else the endpoint that the operator named like `paraphrase_model`, else the one of
@@ -50,10 +60,11 @@ def resolve_paraphraser(suite: Suite, settings: Settings) -> EndpointSpec | None
         served_name=section.served_name or name.rsplit("/", 1)[-1],
         model_version=section.version,
         chat=section.chat_template == "user",
+        at_terminal=at_terminal,
     )
 
 
-def resolve_router(suite: Suite, settings: Settings) -> EndpointSpec | None:
+def resolve_router(suite: Suite, settings: Settings, *, at_terminal: bool = False) -> EndpointSpec | None:
     """Find the endpoint of the routers' model; None where the suite asks no routers.
 
     It is `router.endpoint`, else the endpoint that the operator named like `router.model`, else the one of the model
@@ -73,6 +84,7 @@ def resolve_router(suite: Suite, settings: Settings) -> EndpointSpec | None:
         served_name=section.served_name or name,
         model_version=section.version or (suite.model.model_version if itself else None),
         chat=asks_routers_by_chat(suite),
+        at_terminal=at_terminal,
     )
 
 
@@ -82,7 +94,7 @@ def audited_endpoint(suite: Suite, settings: Settings) -> Allowed:
     Raises:
         BadInputError: as `resolve_endpoint` does.
     """
-    found = _for(suite, allowed_endpoint(_AUDITED, suite.model.endpoint, settings), _AUDITED)
+    found = _for(suite, allowed_endpoint(_AUDITED, suite.model.endpoint, settings), _AUDITED, settings)
     # A model that is asked at the same place is spoken to in the same way.
     return found._replace(backend=suite.model.backend or found.backend)
 
@@ -96,7 +108,7 @@ def paraphraser_endpoint(suite: Suite, settings: Settings) -> Allowed | None:
     name, section = paraphrase_model(suite), suite.perturbation.paraphraser
     if name is None:
         return None
-    return _beside("perturbation_config.paraphraser.endpoint", section.endpoint, name, suite, settings)
+    return _beside(_PARAPHRASER, section.endpoint, name, suite, settings)
 
 
 def router_endpoint(suite: Suite, settings: Settings) -> Allowed | None:
@@ -108,7 +120,21 @@ def router_endpoint(suite: Suite, settings: Settings) -> Allowed | None:
     section = suite.protocol.router
     if not suite.protocol.asks_routers:
         return None
-    return _beside("protocol_config.router.endpoint", section.endpoint, section.model, suite, settings)
+    return _beside(_ROUTER, section.endpoint, section.model, suite, settings)
+
+
+def asked_endpoints(suite: Suite, settings: Settings) -> dict[str, Allowed]:
+    """Every endpoint that an audit by a suite asks, by the field under which a person finds it.
+
+    Raises:
+        BadInputError: as `resolve_endpoint`, `resolve_paraphraser` and `resolve_router` do.
+    """
+    found = {
+        _AUDITED: audited_endpoint(suite, settings),
+        _PARAPHRASER: paraphraser_endpoint(suite, settings),
+        _ROUTER: router_endpoint(suite, settings),
+    }
+    return {field: one for field, one in found.items() if one is not None}
 
 
 def paraphraser_notes(suite: Suite, settings: Settings) -> tuple[str, ...]:
@@ -168,24 +194,19 @@ def named_endpoints(suite: Suite) -> tuple[str, ...]:
 def _beside(field: str, endpoint: str | None, model: str | None, suite: Suite, settings: Settings) -> Allowed:
     """The endpoint of a model beside the audited one: its own, the one that is named like it, or the audited's."""
     if endpoint is not None:
-        return _for(suite, allowed_endpoint(field, endpoint, settings), field)
+        return _for(suite, allowed_endpoint(field, endpoint, settings), field, settings)
     if model is not None and model in settings.endpoints:
-        return _for(suite, allowed_endpoint(field, model, settings), field)
+        return _for(suite, allowed_endpoint(field, model, settings), field, settings)
     return audited_endpoint(suite, settings)
 
 
-def _for(suite: Suite, found: Allowed, field: str) -> Allowed:
-    """The endpoint, if it may see the suite's items."""
-    if suite.dataset.private and not found.takes_private:
-        raise BadInputError(
-            f"dataset_config.private is true, and {field} is {shown(found.name)}, which is not approved for private "
-            'datasets; have the operator approve it with "private": true in PROCTOR_ENDPOINTS, or ask an endpoint that '
-            "is approved, or one on this machine"
-        )
+def _for(suite: Suite, found: Allowed, field: str, settings: Settings) -> Allowed:
+    """The endpoint, if it may see the suite's items, as far as the suite says which they are."""
+    hold_private(private_by_word(suite, settings), found, field)
     return found
 
 
-def _spec(found: Allowed, backend: Backend | None, **asked: Any) -> EndpointSpec:
+def _spec(found: Allowed, backend: Backend | None, *, at_terminal: bool, **asked: Any) -> EndpointSpec:
     listed = found.listed
     said: dict[str, Any] = {} if listed is None else {"max_in_flight": listed.max_in_flight}
     if listed is not None and found.whole:
@@ -194,6 +215,8 @@ def _spec(found: Allowed, backend: Backend | None, **asked: Any) -> EndpointSpec
         backend=backend or found.backend or backend_of(found.url),
         url=found.url,
         public_only=found.public_only,
+        # Where suites may bring public URLs, they come from many: a key for those is bound to its host.
+        gets_keys=listed is not None or (at_terminal and not found.public_only),
         **said,
         **asked,
     )

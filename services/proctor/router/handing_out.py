@@ -7,8 +7,9 @@ the pace at which it was seen to answer (`proctor.router.packs`).
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
@@ -30,7 +31,7 @@ from proctor.router.ledger import (
     Setback,
     Standing,
 )
-from proctor.router.plan import shard_of
+from proctor.router.plan import StoredShard, shard_of
 from proctor.router.pools import Claim, Pools
 from proctor.router.stages import Stage, StageParts, part_shards, planned, pools_of
 from proctor.runtime.artifacts import ArtifactStore, get_model, put_model
@@ -42,7 +43,7 @@ logger = logging.getLogger(__name__)
 
 #: Of a lease, what a worker may take for its shards; the rest is for the way there and back.
 _DEADLINE_SHARE = 0.8
-#: Shards of a new part that are stored at a time: to store one is to wait for the disk.
+#: Shards of a new part that are stored at a time: to store one is to wait for the disk. No more of them are in memory.
 _STORED_AT_ONCE = 8
 #: Windows that the queue holds at least, while parts are left: planning one must not keep workers waiting.
 _WINDOWS_QUEUED = 2
@@ -76,10 +77,10 @@ class HandingOut:
     send: Callable[[Message], None]
     timing: Timing
 
-    def room(self, pool: str) -> Room:
-        """What a pool takes now."""
+    def room(self, pool: str, max_tokens: int | None = None) -> Room:
+        """What a pool takes now of a stage whose answers have at most so many tokens."""
         pace = self.pools.pace(pool)
-        trials = packs.shard_trials(pace)
+        trials = packs.shard_trials(pace, max_tokens)
         together = packs.shards_together(pace, trials)
         return Room(trials, together, packs.capacity(self.presence.slots("inference"), together))
 
@@ -90,8 +91,8 @@ class HandingOut:
     def lay_down(self, audit: AuditView, stage: Stage, parts: StageParts, room: Room, standing: Standing) -> Standing:
         """Plan the next part of a stage. Returns where the stage is then; `standing` is where it was."""
         part = standing.parts.laid
-        shards = part_shards(audit, self.artifacts, part, room.shard_trials)
-        entries = planned(zip(shards, self._stored(shards), strict=True), part)
+        shards = list(self._stored(part_shards(audit, self.artifacts, part, room.shard_trials)))
+        entries = planned(shards, part)
         if self.ledger.plan(audit.audit_id, stage.name, entries, part=part, parts=parts.n, total_trials=parts.n_trials):
             self.counting.planned(shards)
         return self.ledger.standing(audit.audit_id, stage.name, room.capacity)
@@ -101,8 +102,14 @@ class HandingOut:
         # Kept: to start them for every part costs as much as to store it.
         return ThreadPoolExecutor(_STORED_AT_ONCE, thread_name_prefix="store")
 
-    def _stored(self, shards: Sequence[Shard]) -> list[str]:
-        return list(self._threads.map(lambda shard: put_model(self.artifacts, shard), shards))
+    def _stored(self, shards: Iterable[Shard]) -> Iterator[StoredShard]:
+        waiting = deque[tuple[StoredShard, Future[str]]]()
+        for shard in shards:
+            facts = StoredShard(shard.shard_id, shard.stage, shard.arm, len(shard.trials), "")
+            waiting.append((facts, self._threads.submit(put_model, self.artifacts, shard)))
+            if len(waiting) == _STORED_AT_ONCE:
+                yield _with_digest(*waiting.popleft())
+        yield from (_with_digest(*one) for one in waiting)
 
     def hand_out(self, audit: AuditView, stage: Stage, standing: Standing, room: Room) -> tuple[Waiting, ...]:
         """Send what the pool has room for; returns other audits that could have more of it now."""
@@ -184,10 +191,10 @@ class HandingOut:
             self.counting.failed(audit.audit_id, stage.name, shard.shard_id, outcome, Redelivery.FAILED)
             return
         cuts = packs.pieces(len(trials))
-        children = [shard_of(trials[begin:end]) for begin, end in cuts]
+        children = list(self._stored(shard_of(trials[begin:end]) for begin, end in cuts))
         entries = [
-            PlannedShard(child.shard_id, len(child.trials), digest, shard.position + begin)
-            for child, digest, (begin, _) in zip(children, self._stored(children), cuts, strict=True)
+            PlannedShard(child.shard_id, child.n_trials, child.digest, shard.position + begin)
+            for child, (begin, _) in zip(children, cuts, strict=True)
         ]
         if self.ledger.split(audit.audit_id, stage.name, shard.shard_id, shard.attempt, entries):
             self.counting.split(children)
@@ -195,6 +202,10 @@ class HandingOut:
                 "shard %s/%s/%s was lost %d times and is split into %d",
                 audit.audit_id, stage.name, shard.shard_id, shard.losses, len(entries),
             )  # fmt: skip
+
+
+def _with_digest(shard: StoredShard, stored: Future[str]) -> StoredShard:
+    return shard._replace(digest=stored.result())
 
 
 def _in_packs(shards: Iterable[LeasedShard], together: int) -> Iterator[list[LeasedShard]]:

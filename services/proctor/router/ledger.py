@@ -48,13 +48,14 @@ from proctor.router.ledger_types import (
     Spent,
     Standing,
 )
-from proctor.router.scripted_redis import KEY_TTL, KEY_TTL_S, flattened, milliseconds
+from proctor.runtime.scripted_redis import KEY_TTL, KEY_TTL_S, flattened, milliseconds
 from proctor.runtime.timing import DEFAULT_TIMING
 
 __all__ = [
     "KEY_TTL",
     "MAX_FAILURES",
     "MAX_LOSSES",
+    "MAX_SHARD_TOKENS",
     "SPLIT_AFTER_LOSSES",
     "Answer",
     "Failed",
@@ -71,6 +72,9 @@ __all__ = [
 
 #: Characters of a cause that are kept.
 _MAX_CAUSE = 2000
+#: Tokens of a shard that are counted, of prompts or of answers: eight million a trial of a full shard, more than any
+#: model reads or writes. Four million shards of so many are counted exactly, and no audit comes near that.
+MAX_SHARD_TOKENS = 1 << 31
 
 
 class Ledger(LedgerReading):
@@ -78,7 +82,7 @@ class Ledger(LedgerReading):
 
     _SCRIPTS: ClassVar[Mapping[str, str]] = {
         **LedgerReading._SCRIPTS,
-        **{name: f"{name}.lua" for name in ("plan", "lease", "record", "fail", "split", "hand_back", "restart")},
+        **{name: name for name in ("plan", "lease", "record", "fail", "split", "hand_back", "restart")},
     }
 
     def plan(
@@ -123,6 +127,18 @@ class Ledger(LedgerReading):
         pipe.set(self._audit_key(audit_id, "asked"), step, px=milliseconds(answer_time))
         self._reply(pipe)
 
+    def take_turn(self, what: str, every: timedelta) -> bool:
+        """Whether it is the caller's turn to do what one process of the deployment does now and then."""
+        pipe = self._pipeline()
+        pipe.set(f"proctor:turn:{what}", "taken", nx=True, px=milliseconds(every))
+        return bool(self._reply(pipe)[0])
+
+    def give_turn_back(self, what: str) -> None:
+        """Let anybody do at once what the caller did not end."""
+        pipe = self._pipeline()
+        pipe.delete(f"proctor:turn:{what}")
+        self._reply(pipe)
+
     def lease(
         self, audit_id: str, stage: str, shard_ids: Iterable[str], *, lease: timedelta = DEFAULT_TIMING.lease
     ) -> list[LeasedShard]:
@@ -157,7 +173,8 @@ class Ledger(LedgerReading):
             self._audit_key(audit_id, "spent"),
             *self._keys(audit_id, stage, ("parts", "plan", "queue", "leases", "done", "dead", "fired")),
         ]
-        outcomes = self._run("record", keys, KEY_TTL_S, stage, *flattened(answers))
+        rows = flattened(map(_counted, answers))
+        outcomes = self._run("record", keys, KEY_TTL_S, stage, *rows)
         return cast(list[Recorded], outcomes)
 
     def fail(self, audit_id: str, stage: str, shard_id: str, attempt: int, *, setback: Setback, cause: str) -> Failed:
@@ -195,10 +212,12 @@ class Ledger(LedgerReading):
         """Queue everything of a stage that is not answered, its setbacks forgotten; returns how many shards that is.
 
         One stage, and not all of an audit's: what a stage that has ended lost is part of what the next was made from.
-        Attempts are counted on, so that what comes of those before the restart is stale.
+        Attempts are counted on, so that what comes of those before the restart is stale. Where what was spent was lost,
+        the trials that are answered are counted again, without their tokens.
         """
-        names = ("plan", "queue", "leases", "failures", "losses", "done", "dead", "fired")
-        return int(self._run("restart", self._keys(audit_id, stage, names), KEY_TTL_S))
+        names = ("parts", "plan", "queue", "leases", "failures", "losses", "done", "dead", "fired")
+        keys = [self._audit_key(audit_id, "spent"), *self._keys(audit_id, stage, names)]
+        return int(self._run("restart", keys, KEY_TTL_S, stage))
 
     def note_graded(self, audit_id: str, stage: str, graded: Mapping[str, tuple[str, str]]) -> None:
         """Note grades: digest of a shard → digests of the completions that were graded, and of their grades."""
@@ -226,6 +245,12 @@ class Ledger(LedgerReading):
     def _all_keys(self, audit_id: str) -> list[str]:
         of_stages = [key for stage in self.stages(audit_id) for key in self._keys(audit_id, stage, STAGE_KEYS)]
         return [self._audit_key(audit_id, name) for name in AUDIT_KEYS] + of_stages
+
+
+def _counted(answer: Answer | tuple[str, str, int, int]) -> Answer:
+    """An answer whose tokens are counts. What an endpoint reports is what it likes."""
+    shard_id, completions, *tokens = answer
+    return Answer(shard_id, completions, *(min(max(count, 0), MAX_SHARD_TOKENS) for count in tokens))
 
 
 def _row(shard: PlannedShard) -> tuple[str, str]:

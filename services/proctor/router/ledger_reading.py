@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import ClassVar
 
 from redis.client import Pipeline
 
 from proctor.domain.errors import StoreError
-from proctor.router.ledger_types import Parts, PlannedShard, Progress, Spent, Standing
-from proctor.router.scripted_redis import ScriptedRedis
+from proctor.router.ledger_types import Parts, PlannedShard, Progress, Settled, Spent, Standing
+from proctor.runtime.scripted_redis import ScriptedRedis, milliseconds
+from proctor.runtime.timing import DEFAULT_TIMING
 
 STAGE_KEYS = (
     "parts", "plan", "queue", "leases", "attempts", "failures", "losses", "done", "dead", "graded", "fired",
@@ -21,7 +23,8 @@ class LedgerReading(ScriptedRedis):
     """What can be asked of the ledger. The data model is described at `proctor.router.ledger`."""
 
     _NAME: ClassVar[str] = "ledger"
-    _SCRIPTS: ClassVar[Mapping[str, str]] = {name: f"{name}.lua" for name in ("overdue", "progress")}
+    _PACKAGE: ClassVar[str] = "proctor.router"
+    _SCRIPTS: ClassVar[Mapping[str, str]] = {name: name for name in ("overdue", "progress")}
 
     def _audit_key(self, audit_id: str, name: str) -> str:
         return f"proctor:{{{audit_id}}}:{name}"
@@ -32,17 +35,31 @@ class LedgerReading(ScriptedRedis):
     def _keys(self, audit_id: str, stage: str, names: Iterable[str]) -> list[str]:
         return [self._key(audit_id, stage, name) for name in names]
 
+    def time(self) -> datetime:
+        """The server's time."""
+        pipe = self._pipeline()
+        pipe.time()
+        seconds, microseconds = self._reply(pipe)[0]
+        return datetime.fromtimestamp(seconds, UTC) + timedelta(microseconds=microseconds)
+
     def stages(self, audit_id: str) -> set[str]:
         """Names of the stages that were planned for an audit."""
         pipe = self._pipeline()
         pipe.smembers(self._audit_key(audit_id, "stages"))
         return set(self._reply(pipe)[0])
 
-    def was_asked(self, audit_id: str, step: str) -> bool:
-        """Whether the request of a step was sent, and its answer is not overdue."""
-        pipe = self._pipeline()
-        pipe.get(self._audit_key(audit_id, "asked"))
-        return bool(self._reply(pipe)[0] == step)
+    def was_asked(self, audit_id: str, step: str, *, answer_time: timedelta = DEFAULT_TIMING.answer_time) -> bool:
+        """Whether the request of a step was sent, and its answer is not overdue.
+
+        Args:
+            answer_time: how long an answer may take. A note that has longer to live is of before the server's clock
+                was put back, and counts for nothing.
+        """
+        pipe, key = self._pipeline(), self._audit_key(audit_id, "asked")
+        pipe.get(key)
+        pipe.pttl(key)
+        asked, left_ms = self._reply(pipe)
+        return bool(asked == step and left_ms <= milliseconds(answer_time))
 
     def parts(self, audit_id: str, stage: str) -> Parts:
         """How much of a stage is planned. None of it where its plan was lost."""
@@ -72,17 +89,43 @@ class LedgerReading(ScriptedRedis):
         pipe = self._pipeline()
         plan, queue, leases, done, dead = self._keys(audit_id, stage, ("plan", "queue", "leases", "done", "dead"))
         pipe.hmget(self._key(audit_id, stage, "parts"), "laid", "of", "planned")
+        pipe.hget(self._audit_key(audit_id, "spent"), f"{stage} trials")
         for key in (plan, done, dead):
             pipe.hlen(key)
         pipe.zcard(queue)
         pipe.zcard(leases)
         pipe.zrange(queue, 0, n - 1) if n > 0 else pipe.exists(queue)
-        (laid, of, trials), planned, answered, given_up, queued, leased, first = self._reply(pipe)
-        lost = int(trials or 0) > 0 and planned == 0
-        parts = Parts(0, None) if laid is None or lost else Parts(int(laid), int(of))
+        (laid, of, trials), spent, planned, answered, given_up, queued, leased, first = self._reply(pipe)
+        sizes = {"queue": queued, "leases": leased, "done": answered, "dead": given_up}
+        lost: tuple[str, ...]
+        if laid is None:
+            parts, lost = Parts(0, None), ("parts",) if planned else ()
+        elif int(trials or 0) > 0 and planned == 0:
+            parts, lost = Parts(0, None), ("plan",)
+        else:
+            parts, lost = Parts(int(laid), int(of)), _lost(planned, sizes, spent)
         # Both: what is done may hold shards of a plan that was lost, and a queue may be lost alone.
         complete = parts.all_laid and queued == leased == 0 and answered + given_up >= planned
-        return Standing(parts, complete, queued, tuple(first) if n > 0 else ())
+        return Standing(parts, complete, queued, tuple(first) if n > 0 else (), lost)
+
+    def settled(self, audit_id: str, stage: str) -> Settled:
+        """What came of a stage that has ended.
+
+        Raises:
+            StoreError: when it has not: keys of it were lost since it was seen to.
+        """
+        pipe = self._pipeline()
+        for name in ("plan", "done", "dead", "graded"):
+            pipe.hgetall(self._key(audit_id, stage, name))
+        pipe.hget(self._key(audit_id, stage, "parts"), "planned")
+        plan, done, dead, graded, trials = self._reply(pipe)
+        entries = _in_order(plan)
+        open_still = [one.shard_id for one in entries if one.shard_id not in done and one.shard_id not in dead]
+        if open_still or sum(one.n_trials for one in entries) != int(trials or -1):
+            raise StoreError(
+                f"stage {stage} of audit {audit_id} has ended, and not all of it is in the ledger any more"
+            )
+        return Settled(entries, done, dead, _graded(graded))
 
     def leases(self, audit_id: str, stage: str) -> list[str]:
         """Ids of the shards under way, the one whose lease ends first at the front."""
@@ -90,15 +133,20 @@ class LedgerReading(ScriptedRedis):
         pipe.zrange(self._key(audit_id, stage, "leases"), 0, -1)
         return list(self._reply(pipe)[0])
 
-    def overdue(self, audit_id: str, stage: str) -> list[tuple[str, int]]:
-        """Shards whose lease has run out, with the attempt that held it."""
-        flat = self._run("overdue", self._keys(audit_id, stage, ("leases", "attempts")))
+    def overdue(self, audit_id: str, stage: str, *, lease: timedelta = DEFAULT_TIMING.lease) -> list[tuple[str, int]]:
+        """Shards whose lease has run out, with the attempt that held it.
+
+        Args:
+            lease: how long a lease is. One that has longer to run is of before the server's clock was put back, and
+                is shortened: the one change that is made here.
+        """
+        keys = self._keys(audit_id, stage, ("leases", "attempts"))
+        flat = self._run("overdue", keys, milliseconds(lease))
         return [(flat[i], int(flat[i + 1])) for i in range(0, len(flat), 2)]
 
     def entries(self, audit_id: str, stage: str) -> list[PlannedShard]:
         """What is laid down of a stage's plan, in order of position."""
-        planned = [_planned(shard_id, entry) for shard_id, entry in self._hash(audit_id, stage, "plan").items()]
-        return sorted(planned, key=lambda shard: (shard.position, shard.shard_id))
+        return list(_in_order(self._hash(audit_id, stage, "plan")))
 
     def entry(self, audit_id: str, stage: str, shard_id: str) -> PlannedShard:
         """One shard of a stage's plan.
@@ -133,8 +181,7 @@ class LedgerReading(ScriptedRedis):
 
     def graded(self, audit_id: str, stage: str) -> dict[str, tuple[str, str]]:
         """Digest of a shard → digests of the completions that were graded, and of their grades."""
-        found = self._hash(audit_id, stage, "graded")
-        return {shard: (pair[0], pair[1]) for shard, value in found.items() if (pair := value.split(" ", 1))}
+        return _graded(self._hash(audit_id, stage, "graded"))
 
     def progress(self, audit_id: str, stage: str) -> Progress:
         """Counts of a stage's trials by where their shards are."""
@@ -159,6 +206,22 @@ class LedgerReading(ScriptedRedis):
         pipe: Pipeline = self._pipeline()
         pipe.hgetall(self._key(audit_id, stage, name))
         return dict(self._reply(pipe)[0])
+
+
+def _lost(planned: int, sizes: Mapping[str, int], spent: str | None) -> tuple[str, ...]:
+    """Names of the keys of which one must be gone: what is planned is in exactly one of the sized ones."""
+    if sum(sizes.values()) < planned:
+        return tuple(name for name, size in sizes.items() if size == 0) or tuple(sizes)
+    return ("spent",) if spent is None and sizes["done"] > 0 else ()
+
+
+def _in_order(plan: Mapping[str, str]) -> tuple[PlannedShard, ...]:
+    planned = (_planned(shard_id, entry) for shard_id, entry in plan.items())
+    return tuple(sorted(planned, key=lambda shard: (shard.position, shard.shard_id)))
+
+
+def _graded(found: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    return {shard: (pair[0], pair[1]) for shard, value in found.items() if (pair := value.split(" ", 1))}
 
 
 def _planned(shard_id: str, entry: str) -> PlannedShard:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
@@ -87,6 +88,21 @@ class Standing(NamedTuple):
     """Shards in the queue."""
     next_up: tuple[str, ...]
     """Ids of the first of them."""
+    lost: tuple[str, ...] = ()
+    """Names of the stage's keys of which at least one is gone, without which it cannot go on as it is."""
+
+
+class Settled(NamedTuple):
+    """A stage that has ended: one moment of the ledger."""
+
+    entries: tuple[PlannedShard, ...]
+    """The plan, in order of position."""
+    done: Mapping[str, str]
+    """Shard id → digest of its completions."""
+    dead: Mapping[str, str]
+    """Shard id → why it was given up."""
+    graded: Mapping[str, tuple[str, str]]
+    """Digest of a shard → digests of the completions that were graded, and of their grades."""
 
 
 class Spent(NamedTuple):

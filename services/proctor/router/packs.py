@@ -7,6 +7,9 @@ and loses more when it dies.
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Final
+
+from proctor.domain.answer_bounds import max_answer_bytes
 
 #: What a shard takes, and what a pack of shards takes, by the pace that was measured. A slot's pace: where several ask
 #: the same servers, each of them sees these the slower. Of a pack, what is done is told before the rest is.
@@ -19,18 +22,31 @@ SHARD_TRIALS = 64
 #: At most, where models write: they write a question anew where an answer may be a letter.
 REWRITE_SHARD_TRIALS = 32
 MAX_TOGETHER = 16
+#: A shard is one object with its prompts, and another with its answers, and whoever asks, grades or reads it has them
+#: whole: a router's twenty open shards, a worker's four, and what JSON makes of them, fit into a GiB. 256 prompts of
+#: 16 KiB; 256 answers of 512 tokens, however long these are.
+SHARD_PROMPT_BYTES: Final = 4 << 20
+SHARD_ANSWER_BYTES: Final = 16 << 20
 #: Packs that a worker slot has outstanding: one that runs, and one that waits behind it, so that it never idles.
 _PACKS_A_SLOT = 2
 #: A shard that may hold a trial which kills its worker is cut into as many, at most.
 _CHILDREN = 8
 
 
-def shard_trials(pace_s: float | None) -> int:
-    """Trials of a shard: a power of two from 32 to 256.
+def shard_trials(pace_s: float | None, max_tokens: int | None = None) -> int:
+    """Trials of a shard: a power of two from 32 to 256, or fewer where their answers may be very long.
 
     Args:
         pace_s: seconds that a trial takes; None while none was measured.
+        max_tokens: the ceiling of an answer's tokens; None where no answer is asked for.
     """
+    by_pace = _by_pace(pace_s)
+    if max_tokens is None:
+        return by_pace
+    return min(by_pace, max(1, SHARD_ANSWER_BYTES // max_answer_bytes(max_tokens)))
+
+
+def _by_pace(pace_s: float | None) -> int:
     if pace_s is None:
         return SHARD_TRIALS
     trials = MAX_SHARD_TRIALS

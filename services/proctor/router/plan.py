@@ -4,65 +4,87 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from proctor.domain.canonical import short_id
 from proctor.domain.item import Item, Variant
 from proctor.domain.suite import PromptSection
 from proctor.domain.trial import Arm, Shard, Trial
 from proctor.evidence.protocol.channel import MAX_FAILED_SHARE
-from proctor.router.packs import SHARD_TRIALS
-from proctor.text.prompt import render_prompt
+from proctor.router.packs import SHARD_PROMPT_BYTES, SHARD_TRIALS
+from proctor.router.prompt_sizes import bounded_prompt
+from proctor.text.prompt import utf8_bytes
 
 
-def plan_trials(items: Sequence[Item], variants: Sequence[Variant], prompt: PromptSection) -> list[Trial]:
-    """One canonical trial an item that has a variant, and one trial a variant.
+def plan_trials(items: Sequence[Item], variants: Sequence[Variant], prompt: PromptSection) -> Iterator[Trial]:
+    """One canonical trial an item that has a variant, and one trial a variant; each is made when it is asked for.
 
     An item without a variant is not asked: nothing could be compared with its answer.
+
+    Raises:
+        BadInputError: when a prompt would be too large (`proctor.router.prompt_sizes`).
     """
     by_item: dict[str, list[Variant]] = {}
     for variant in variants:
         by_item.setdefault(variant.item_id, []).append(variant)
-    trials = []
     for item in items:
         rewordings = by_item.get(item.item_id)
         if not rewordings:
             continue
-        trials.append(
-            Trial(
-                arm=Arm.CANONICAL,
-                item_id=item.item_id,
-                prompt=render_prompt(prompt, item.question, item.choices),
-                choices=item.choices,
-            )
+        yield Trial(
+            arm=Arm.CANONICAL,
+            item_id=item.item_id,
+            prompt=bounded_prompt(prompt, item.item_id, item.question, item.choices),
+            choices=item.choices,
         )
-        trials.extend(
-            Trial(
+        for variant in rewordings:
+            yield Trial(
                 arm=Arm.PERTURBED,
                 item_id=item.item_id,
                 variant_id=variant.variant_id,
-                prompt=render_prompt(prompt, variant.question, variant.choices, variant.labels),
+                prompt=bounded_prompt(prompt, item.item_id, variant.question, variant.choices, variant.labels),
                 choices=variant.choices,
                 labels=variant.labels,
             )
-            for variant in rewordings
-        )
-    return trials
 
 
-def plan_shards(trials: Sequence[Trial], *, shard_trials: int = SHARD_TRIALS) -> Iterator[Shard]:
+def plan_shards(trials: Iterable[Trial], *, shard_trials: int = SHARD_TRIALS) -> Iterator[Shard]:
     """Cut trials into shards of one arm and stage, in an order that keeps an item's arms close in time.
 
     A model server that changes in the course of an audit then changes for both arms of the same items, instead
-    of for the second half, which would be the reworded arm.
+    of for the second half, which would be the reworded arm. No more is in memory than one open shard an arm, each of
+    at most SHARD_PROMPT_BYTES, or of one trial.
     """
     open_shards: dict[tuple[str, Arm], list[Trial]] = {}
+    sizes = Counter[tuple[str, Arm]]()
     for trial in trials:
-        batch = open_shards.setdefault((trial.stage, trial.arm), [])
+        key, size = (trial.stage, trial.arm), trial_bytes(trial)
+        if sizes[key] + size > SHARD_PROMPT_BYTES and key in open_shards:
+            yield shard_of(open_shards.pop(key))
+            sizes[key] = 0
+        batch = open_shards.setdefault(key, [])
         batch.append(trial)
+        sizes[key] += size
         if len(batch) == shard_trials:
-            yield shard_of(open_shards.pop((trial.stage, trial.arm)))
+            yield shard_of(open_shards.pop(key))
+            sizes[key] = 0
     for batch in open_shards.values():
         yield shard_of(batch)
+
+
+def trial_bytes(trial: Trial) -> int:
+    """Bytes of the texts that a trial carries."""
+    return utf8_bytes(trial.prompt) + sum([utf8_bytes(choice) for choice in trial.choices])
+
+
+class StoredShard(NamedTuple):
+    """A shard that is in the artifact store, without its trials: they are in memory no longer than it takes."""
+
+    shard_id: str
+    stage: str
+    arm: Arm
+    n_trials: int
+    digest: str
 
 
 def too_many_dead(shards: Iterable[Shard], dead: Collection[str]) -> bool:

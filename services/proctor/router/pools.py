@@ -24,7 +24,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import ClassVar, NamedTuple
 
-from proctor.router.scripted_redis import KEY_TTL_S, ScriptedRedis, milliseconds
+from proctor.runtime.scripted_redis import KEY_TTL_S, ScriptedRedis, milliseconds
 from proctor.runtime.timing import DEFAULT_TIMING
 
 #: First and longest wait of an open breaker before a shard probes whether the servers are back.
@@ -34,6 +34,10 @@ LONGEST_WAIT = timedelta(seconds=30)
 _OUTAGE_MEMORY_S = 3600
 #: Of a wait, what jitter adds at most, so that the pools of one dead host are not probed in step.
 _JITTER_SHARE = 0.2
+#: What a message may say of itself at most, of its time (no lease is longer) and of its tokens. A worker repeats what
+#: an endpoint reports, and one message must not decide for a thousand others how quick the servers are.
+MAX_MESSAGE_S = 86_400.0
+MAX_MESSAGE_TOKENS = 1 << 36
 #: Weight of the newest message in the pace: that of the last ten or so counts.
 _NEWEST = 0.2
 
@@ -62,8 +66,9 @@ class Pools(ScriptedRedis):
     """The pools behind a Redis URL. Raises StoreError when the server cannot be reached."""
 
     _NAME: ClassVar[str] = "pools' store"
+    _PACKAGE: ClassVar[str] = "proctor.router"
     _SCRIPTS: ClassVar[Mapping[str, str]] = {
-        name: f"pool_{name}.lua" for name in ("claim", "settle", "leave", "held", "sweep", "unreachable", "away_for")
+        name: f"pool_{name}" for name in ("claim", "settle", "leave", "held", "sweep", "unreachable", "away_for")
     }
 
     def _keys(self, pool: str, *names: str) -> list[str]:
@@ -126,9 +131,13 @@ class Pools(ScriptedRedis):
         output_tokens: int = 0,
     ) -> None:
         """`release`, `note_pace` and, where an answer came, `worked`: all that follows an answer, in one round trip."""
-        pace = (
-            (n_trials, seconds, output_tokens) if n_trials > 0 and math.isfinite(seconds) and seconds > 0 else (0, 0, 0)
-        )
+        pace: tuple[float, ...] = (0, 0, 0)
+        if n_trials > 0 and math.isfinite(seconds) and seconds > 0:
+            pace = (
+                min(n_trials, MAX_MESSAGE_TOKENS),
+                min(seconds, MAX_MESSAGE_S),
+                min(max(output_tokens, 0), MAX_MESSAGE_TOKENS),
+            )
         members = (f"{audit_id}/{stage}/{shard_id}" for shard_id in shard_ids)
         keys = self._keys(pool, "credits", "claimed", "pace", "breaker")
         self._run("settle", keys, KEY_TTL_S, int(worked), *pace, _NEWEST, *members)

@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
-from proctor.domain.messages import BuildVariants, Message, ProbeEndpoint, ScoreAudit, StartAudit
+from typing import Final
+
+from proctor.domain.messages import BuildVariants, EndpointProbed, Message, ProbeEndpoint, ScoreAudit, StartAudit
 from proctor.router.audit import AuditView
 from proctor.runtime.records import AuditState
+
+#: An endpoint that is away is probed again every so often, for so long: a server that restarts is back by then, and who
+#: mistyped its address hears of that soon. One that goes away later is waited for longer (`Timing.outage_s`).
+PROBE_EVERY_S: Final = 2.0
+PROBED_FOR_S: Final = 30.0
+
+
+def probe_again(audit: AuditView, answer: EndpointProbed, outage_s: float) -> ProbeEndpoint | None:
+    """The probe after one that found the endpoint away, to be sent after PROBE_EVERY_S; None where it is given up."""
+    waited_s = answer.tried * PROBE_EVERY_S
+    if not answer.unavailable or waited_s >= min(PROBED_FOR_S, outage_s):
+        return None
+    return ProbeEndpoint(audit_id=audit.audit_id, endpoint=audit.inputs.endpoint, tried=answer.tried + 1)
 
 
 def request_of(audit: AuditView) -> Message | None:

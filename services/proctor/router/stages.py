@@ -7,7 +7,8 @@ round of questions to the model that rewords is a stage like the one in which th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Generic, NamedTuple
 
 from proctor.domain.endpoint import EndpointSpec
@@ -27,7 +28,7 @@ from proctor.router.audit import AuditInputs, AuditView
 from proctor.router.endpoints import asks_routers_by_chat, router_model
 from proctor.router.ledger import Ledger, PlannedShard
 from proctor.router.packs import REWRITE_SHARD_TRIALS
-from proctor.router.plan import plan_shards, plan_trials
+from proctor.router.plan import StoredShard, plan_shards, plan_trials
 from proctor.router.transmission import messages_of, plan_routers, plan_workers, router_places
 from proctor.runtime.artifacts import ArtifactStore, Model, get_model
 from proctor.runtime.records import AuditState
@@ -125,32 +126,36 @@ def stage_parts(audit: AuditView, store: ArtifactStore) -> StageParts:
     return StageParts(len(variants.chunks), n_direct if inputs.transmitted is None else None)
 
 
-def part_shards(audit: AuditView, store: ArtifactStore, part: int, shard_trials: int) -> list[Shard]:
+def part_shards(audit: AuditView, store: ArtifactStore, part: int, shard_trials: int) -> Iterator[Shard]:
     """The shards of one part of the stage that is under way, in the order in which they should run.
 
-    The same on every call with the same size. No other part has any of its trials.
+    The same on every call with the same size. No other part has any of its trials. Each is made when it is asked for:
+    the prompts of a part may be hundreds of times as large as its items.
 
     Args:
         part: which, from 0.
         shard_trials: trials of a shard, at most; fewer where models write.
+
+    Raises:
+        BadInputError: when a prompt would be too large.
     """
     inputs, protocol = audit.inputs, audit.suite.protocol
     written = min(shard_trials, REWRITE_SHARD_TRIALS)
     if audit.record.state is AuditState.PARAPHRASING:
         begin = part * CHUNK_ITEMS
         prompts = _prompts(store, inputs).trials[begin : begin + CHUNK_ITEMS]
-        return list(plan_shards(prompts, shard_trials=written))
+        return plan_shards(prompts, shard_trials=written)
     items = get_model(store, _item_index(store, inputs.items).chunks[part], ItemSet).items
     if audit.record.state is AuditState.TRANSMITTING:
         trials = plan_routers(items, protocol, chat=asks_routers_by_chat(audit.suite))
-        return list(plan_shards(trials, shard_trials=written))
+        return plan_shards(trials, shard_trials=written)
     assert inputs.variants is not None
     variants = get_model(store, _variant_index(store, inputs.variants).chunks[part], VariantChunk).variants
     trials = plan_trials(items, variants, audit.suite.prompt)
     if inputs.transmitted is not None:
         messages = messages_of(store, _transmitted(store, inputs.transmitted), part)
-        trials += plan_workers(items, protocol, messages)
-    return list(plan_shards(trials, shard_trials=shard_trials))
+        trials = chain(trials, plan_workers(items, protocol, messages))
+    return plan_shards(trials, shard_trials=shard_trials)
 
 
 def _prompts(store: ArtifactStore, inputs: AuditInputs) -> PromptSet:
@@ -184,20 +189,20 @@ _transmitted = _Kept(RewriteSet, 1)
 PART_POSITIONS = 2**20
 
 
-def planned(shards: Iterable[tuple[Shard, str]], part: int) -> list[PlannedShard]:
+def planned(shards: Iterable[StoredShard], part: int) -> list[PlannedShard]:
     """A part's stored shards as the ledger takes them.
 
     A shard's position is the number of trials before it, so that the shards that it may be split into lie between it
     and the next.
 
     Args:
-        shards: the shards in the order in which they should run, each with its digest.
+        shards: the shards in the order in which they should run.
         part: which part of its stage.
     """
     position, entries = part * PART_POSITIONS, []
-    for shard, digest in shards:
-        entries.append(PlannedShard(shard.shard_id, len(shard.trials), digest, position))
-        position += len(shard.trials)
+    for shard in shards:
+        entries.append(PlannedShard(shard.shard_id, shard.n_trials, shard.digest, position))
+        position += shard.n_trials
     return entries
 
 
@@ -206,11 +211,11 @@ class StageOutcome(NamedTuple):
 
     entries: tuple[PlannedShard, ...]
     """In the order of the plan."""
-    completions: dict[str, str]
+    completions: Mapping[str, str]
     """Shard id → digest of its completions."""
-    causes: dict[str, str]
+    causes: Mapping[str, str]
     """Shard id → why it was given up."""
-    grades: dict[str, tuple[str, str]]
+    grades: Mapping[str, tuple[str, str]]
     """Digest of a shard → digests of the completions that were graded, and of their grades."""
 
     @property
@@ -255,7 +260,10 @@ class StageOutcome(NamedTuple):
 
 
 def stage_outcome(ledger: Ledger, audit_id: str, stage: str) -> StageOutcome:
-    """Read what came of a stage."""
-    entries = tuple(ledger.entries(audit_id, stage))
-    done, dead = ledger.done(audit_id, stage), ledger.dead(audit_id, stage)
-    return StageOutcome(entries, done, dead, ledger.graded(audit_id, stage))
+    """Read what came of a stage that has ended.
+
+    Raises:
+        StoreError: when not all of it is in the ledger any more.
+    """
+    settled = ledger.settled(audit_id, stage)
+    return StageOutcome(settled.entries, settled.done, settled.dead, settled.graded)

@@ -7,18 +7,20 @@ twice, or replayed after an interruption, finds its work done and does nothing.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import timedelta
-from functools import cache
-from typing import Any
+from functools import cache, partial
+from typing import Any, Protocol
 
 from proctor.domain.canonical import digest_matches
-from proctor.domain.decision import DecisionEvent
-from proctor.domain.errors import StoreError
+from proctor.domain.errors import NewerVersionError, StoreError
 from proctor.domain.messages import (
     AuditScored,
     DecisionWritten,
     EndpointProbed,
     Message,
+    NotUnderstood,
     Reconcile,
     ShardsAnswered,
     ShardsGraded,
@@ -27,19 +29,35 @@ from proctor.domain.messages import (
     VariantsBuilt,
 )
 from proctor.router import answers, rewrites
-from proctor.router.audit import AuditInputs
+from proctor.router.audit import inputs_of
+from proctor.router.barring import Barrier
 from proctor.router.counting import count_away
 from proctor.router.dispatch import RUNNING, Dispatcher
 from proctor.router.ledger import Ledger
 from proctor.router.pools import Pools
+from proctor.router.requests import PROBE_EVERY_S, probe_again
 from proctor.router.stages import pools_of, state_to_go_on_in
 from proctor.runtime.artifacts import put_model
+from proctor.runtime.decisions import decision_of
 from proctor.runtime.events import publish_decision
 from proctor.runtime.presence import Presence
-from proctor.runtime.records import AuditState
-from proctor.runtime.tasks import app, handles, send, worker_artifacts, worker_records, worker_settings
+from proctor.runtime.records import AuditRecord, AuditState
+from proctor.runtime.steady_schedule import Steadily
+from proctor.runtime.tasks import (
+    app,
+    handles,
+    send,
+    worker_artifacts,
+    worker_records,
+    worker_settings,
+    worker_tries,
+)
 
 logger = logging.getLogger(__name__)
+
+#: A router that has been planning a part, or ending a stage, for longer than this is dead. Several may do it at a time,
+#: because answers of one audit come to all of them.
+_CLEARLY_DEAD = timedelta(seconds=60)
 
 
 @cache
@@ -54,6 +72,8 @@ def _dispatcher() -> Dispatcher:
         send,
         settings.timing,
         _send_later,
+        barred=Barrier(settings, worker_artifacts()).cause,
+        trying=partial(worker_tries().trying, grace=_CLEARLY_DEAD),
     )
 
 
@@ -61,7 +81,22 @@ def _send_later(message: Message, seconds: float) -> None:
     send(message, after_s=seconds)
 
 
-@handles(StartAudit)
+class _OfAudit(Protocol):
+    @property
+    def audit_id(self) -> str: ...
+
+
+def _fail(message: _OfAudit, cause: str) -> None:
+    dispatcher = _dispatcher()
+    dispatcher.fail(dispatcher.view(message.audit_id), f"the router could not go on: {cause}")
+
+
+def _let_go(message: ShardsAnswered | ShardsGraded, cause: str) -> None:
+    """The ledger has leases for what is not told; who counts and ends those is the reconciler."""
+    logger.error("audit %s: a message is let go: %s", message.audit_id, cause)
+
+
+@handles(StartAudit, given_up=_fail)
 def start(message: StartAudit) -> None:
     """Begin an audit, or go on with one that was interrupted or failed.
 
@@ -74,11 +109,12 @@ def start(message: StartAudit) -> None:
     event = dispatcher.records.decision(audit.audit_id)
     if event is not None:
         if dispatcher.advance(audit, AuditState.REGISTERING, *AuditState):
-            publish_decision(DecisionEvent.model_validate(event))
+            publish_decision(decision_of(audit.audit_id, event))
         return
     if audit.inputs.ledger_stage is not None:
         dispatcher.ledger.restart(audit.audit_id, audit.inputs.ledger_stage)
-    changes = {}
+    # Whoever starts it again wants it to go on with what the ledger has, however little that is.
+    changes: dict[str, Any] = {} if audit.inputs.planned_stage is None else {"planned_stage": None}
     if audit.inputs.variants is None:
         # Whatever made a rewording fail may be mended by now, and nothing was made of the failure yet.
         said = rewrites.load(dispatcher.artifacts, audit.inputs.rewrites)
@@ -89,7 +125,7 @@ def start(message: StartAudit) -> None:
         dispatcher.ask(audit.audit_id)
 
 
-@handles(EndpointProbed)
+@handles(EndpointProbed, given_up=_fail)
 def endpoint_probed(message: EndpointProbed) -> None:
     """Go on to rewording, or to where the audit stopped, if the endpoint serves the pinned model."""
     dispatcher = _dispatcher()
@@ -97,7 +133,11 @@ def endpoint_probed(message: EndpointProbed) -> None:
     if audit.record.state is not AuditState.PROBING:
         return
     if not message.ok:
-        dispatcher.fail(audit, message.detail)
+        again = probe_again(audit, message, dispatcher.timing.outage_s)
+        if again is None:
+            dispatcher.fail(audit, message.detail)
+        elif dispatcher.advance(audit, AuditState.PROBING, AuditState.PROBING, detail=message.detail):
+            dispatcher.send_later(again, PROBE_EVERY_S)
         return
     pinned = audit.inputs.model_digest or audit.suite.model.model_version
     if message.model_digest is not None and not digest_matches(pinned, message.model_digest):
@@ -123,7 +163,7 @@ def endpoint_probed(message: EndpointProbed) -> None:
             dispatcher.go_on(audit.audit_id)
 
 
-@handles(VariantsBuilt)
+@handles(VariantsBuilt, given_up=_fail)
 def variants_built(message: VariantsBuilt) -> None:
     """Begin to ask the audited model, or first its routers, or the model that rewords."""
     dispatcher = _dispatcher()
@@ -140,19 +180,19 @@ def variants_built(message: VariantsBuilt) -> None:
         dispatcher.fail(audit, message.error or "the perturbation service gave no variants and no reason")
 
 
-@handles(TakeOn)
+@handles(TakeOn, given_up=_fail, often=True)
 def take_on(message: TakeOn) -> None:
     """Go on with an audit that was paused, or whose endpoint was away; let others have what an ended one leaves."""
     _dispatcher().take_on(message.audit_id)
 
 
-@handles(ShardsAnswered)
+@handles(ShardsAnswered, given_up=_let_go, often=True)
 def shards_answered(message: ShardsAnswered) -> None:
     """Record answers, or their failures, and hand out what comes next."""
     answers.take_in(_dispatcher(), message)
 
 
-@handles(ShardsGraded)
+@handles(ShardsGraded, given_up=_let_go, often=True)
 def shards_graded(message: ShardsGraded) -> None:
     """Keep the grades for the scorer."""
     answers.note_grades(_dispatcher(), message)
@@ -167,6 +207,10 @@ def reconcile(message: Reconcile) -> None:
         try:
             audit = dispatcher.view(held.audit_id)
             dispatcher.lost(audit, held, "its worker has not been heard of any more")
+        except NewerVersionError as error:
+            # Left where it is: a router of that version comes upon it, too.
+            logger.warning("shard %s was lost, and is left to another router: %s", held.shard_id, error)
+            continue
         except StoreError:
             logger.exception(
                 "shard %s of audit %s was lost, and its audit cannot be read", held.shard_id, held.audit_id
@@ -177,14 +221,21 @@ def reconcile(message: Reconcile) -> None:
     for record in running:
         try:
             dispatcher.reconcile(record.audit_id)
+        except NewerVersionError as error:
+            logger.warning("audit %s is left to another router: %s", record.audit_id, error)
         except Exception:
             # What one audit lacks (an artifact, room on a disk) must not keep the others waiting.
             logger.exception("audit %s cannot be taken on now", record.audit_id)
-    asked = (pools_of(AuditInputs.model_validate(record.inputs)) for record in running)
-    count_away(dispatcher.pools, asked)
+    count_away(dispatcher.pools, _pools_asked(running))
 
 
-@handles(AuditScored)
+def _pools_asked(running: Iterable[AuditRecord]) -> Iterator[tuple[str, ...]]:
+    for record in running:
+        with suppress(NewerVersionError):
+            yield pools_of(inputs_of(record))
+
+
+@handles(AuditScored, given_up=_fail)
 def scored(message: AuditScored) -> None:
     """The decision is on record: wait for the registry, or end here where there is none."""
     dispatcher = _dispatcher()
@@ -202,7 +253,7 @@ def scored(message: AuditScored) -> None:
         dispatcher.note_asked(dispatcher.view(audit.audit_id))
 
 
-@handles(DecisionWritten)
+@handles(DecisionWritten, given_up=_fail)
 def decision_written(message: DecisionWritten) -> None:
     """The registry has the decision: the audit ends. May arrive before `scored` does."""
     dispatcher = _dispatcher()
@@ -215,11 +266,23 @@ def decision_written(message: DecisionWritten) -> None:
         dispatcher.clear_away(audit)
 
 
+@handles(NotUnderstood)
+def not_understood(message: NotUnderstood) -> None:
+    """Fail an audit that waits for a worker of a version which is not there; once it is, the audit can be resumed."""
+    dispatcher = _dispatcher()
+    try:
+        dispatcher.fail(dispatcher.view(message.audit_id), message.detail)
+    except NewerVersionError:
+        # It is the row that this router does not know, too. Its state can be said all the same.
+        logger.error("audit %s failed: %s", message.audit_id, message.detail)
+        dispatcher.records.advance(message.audit_id, AuditState.FAILED, expected=RUNNING, detail=message.detail)
+
+
 def _reconcile_now_and_then(sender: Any, **_: Any) -> None:
     sender.conf.beat_schedule = {
         "reconcile": {
             "task": Reconcile.task,
-            "schedule": worker_settings().timing.reconcile_interval_s,
+            "schedule": Steadily(worker_settings().timing.reconcile_interval_s),
             "kwargs": {"message": Reconcile().plain()},
             "options": {"queue": Reconcile().queue},
         }

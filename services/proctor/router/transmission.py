@@ -6,7 +6,9 @@ is of the arm of its condition, and stands in the stage `answer` beside the cano
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from sys import getsizeof
+from typing import Final
 
 from proctor.domain.errors import BadInputError
 from proctor.domain.item import Item
@@ -14,6 +16,7 @@ from proctor.domain.manifest import RewriteSet
 from proctor.domain.routing import ProtocolSection, Route, RouterKind
 from proctor.domain.trial import TRANSMIT_STAGE, Arm, Trial
 from proctor.router import rewrites
+from proctor.router.prompt_sizes import check_written
 from proctor.runtime.artifacts import ArtifactStore
 from proctor.text.router_prompts import router_prompt, worker_prompt
 
@@ -41,51 +44,65 @@ def router_places(protocol: ProtocolSection) -> list[tuple[RouterKind, Route]]:
     return list(dict.fromkeys(wanted))
 
 
-def plan_routers(items: Sequence[Item], protocol: ProtocolSection, *, chat: bool) -> list[Trial]:
+def plan_routers(items: Sequence[Item], protocol: ProtocolSection, *, chat: bool) -> Iterator[Trial]:
     """One trial for each item and router. All items are asked, whether they have a rewording or not."""
     wanted = router_places(protocol)
-    return [
-        Trial(
-            stage=TRANSMIT_STAGE,
-            arm=route.arm,
-            item_id=item.item_id,
-            router_index=route.place,
-            prompt=router_prompt(protocol.templates, kind, route.number, item.question, item.choices, chat=chat),
-            choices=item.choices,
-        )
-        for item in items
-        for kind, route in wanted
-    ]
+    for item in items:
+        for kind, route in wanted:
+            yield Trial(
+                stage=TRANSMIT_STAGE,
+                arm=route.arm,
+                item_id=item.item_id,
+                router_index=route.place,
+                prompt=router_prompt(protocol.templates, kind, route.number, item.question, item.choices, chat=chat),
+                choices=item.choices,
+            )
 
 
+#: Of a chunk of items, what all its routers wrote, in memory. 90 routers (nine conditions with routers of their own, of
+#: either kind) whose messages are as long as their items come to less (`proctor.runtime.chunks.CHUNK_BYTES`).
+MAX_MESSAGES_BYTES: Final = 3 << 27
 Messages = Mapping[tuple[Arm, str, int], str]
 """(arm, item, router index) → what the router wrote; a router that gave no answer is missing."""
 
 
-def plan_workers(items: Sequence[Item], protocol: ProtocolSection, messages: Messages) -> list[Trial]:
+def plan_workers(items: Sequence[Item], protocol: ProtocolSection, messages: Messages) -> Iterator[Trial]:
     """One trial for each item and condition whose routers have all written.
 
     A condition of which a message is missing is another condition, so it is not asked; the item is then left out of
     the comparison and counted.
+
+    Raises:
+        BadInputError: when the messages make a prompt too large.
     """
-    trials = []
     for item in items:
         for condition in protocol.conditions:
             keys = [(route.arm, item.item_id, route.place) for route in condition.routes(protocol.sampling)]
             if all(key in messages for key in keys):
                 said = [messages[key] for key in keys]
                 prompt = worker_prompt(protocol.templates, said, len(item.choices))
-                trials.append(Trial(arm=condition.arm, item_id=item.item_id, prompt=prompt, choices=item.choices))
-    return trials
+                check_written(item.item_id, prompt, f"{len(said)} routers")
+                yield Trial(arm=condition.arm, item_id=item.item_id, prompt=prompt, choices=item.choices)
 
 
 def messages_of(store: ArtifactStore, transmitted: RewriteSet, part: int) -> dict[tuple[Arm, str, int], str]:
     """What the routers of one part of the stage wrote; an empty message is one, an error row is none.
 
     A part is a chunk of items, of this stage and of the answers alike.
+
+    Raises:
+        BadInputError: when it is more than MAX_MESSAGES_BYTES.
     """
-    return {
-        (trial.arm, trial.item_id, trial.router_index): said.text
-        for trial, said in rewrites.calls(store, rewrites.of_part(transmitted, part))
-        if said is not None and said.error is None
-    }
+    messages: dict[tuple[Arm, str, int], str] = {}
+    total = 0
+    for trial, said in rewrites.calls(store, rewrites.of_part(transmitted, part)):
+        if said is None or said.error is not None:
+            continue
+        if (total := total + getsizeof(said.text)) > MAX_MESSAGES_BYTES:
+            raise BadInputError(
+                f"what the routers wrote about {len({key[1] for key in messages}):,} items takes more than "
+                f"{MAX_MESSAGES_BYTES:,} bytes; lower protocol_config.router.decoding.max_tokens or "
+                "protocol_config.max_routers"
+            )
+        messages[trial.arm, trial.item_id, trial.router_index] = said.text
+    return messages

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 
 from pydantic import ValidationError
 
-from proctor.domain.errors import StoreError
+from proctor.domain.errors import NewerVersionError, StoreError
 from proctor.domain.manifest import AnsweredShard, AuditManifest, CompletionSet, GradeSet, RewriteSet
 from proctor.domain.trial import Arm, Completion, Shard, Trial
 from proctor.grading import grade
@@ -61,17 +61,16 @@ def load_shown(
     return show(found, item_ids)
 
 
-def load_messages(store: ArtifactStore, manifest: AuditManifest) -> dict[tuple[Arm, str, int], str]:
-    """What the routers wrote, by arm, item and router; a call that failed left no message."""
+def load_messages(store: ArtifactStore, manifest: AuditManifest) -> Iterator[tuple[tuple[Arm, str, int], str]]:
+    """What the routers wrote, by arm, item and router, one shard in memory at a time; a call that failed left no
+    message.
+    """
     if manifest.transmitted is None:
-        return {}
-    transmitted = get_model(store, manifest.transmitted, RewriteSet)
-    return {
-        (trial.arm, trial.item_id, trial.router_index): completion.text
-        for answered in transmitted.answered
-        for trial, completion in _calls(store, answered)
-        if completion.error is None
-    }
+        return
+    for answered in get_model(store, manifest.transmitted, RewriteSet).answered:
+        for trial, completion in _calls(store, answered):
+            if completion.error is None:
+                yield (trial.arm, trial.item_id, trial.router_index), completion.text
 
 
 def _grades_at_hand(store: ArtifactStore, answered: AnsweredShard, targets: Targets) -> GradeSet | None:
@@ -79,7 +78,7 @@ def _grades_at_hand(store: ArtifactStore, answered: AnsweredShard, targets: Targ
         return None
     try:
         grades = get_model(store, answered.grades, GradeSet)
-    except (StoreError, ValidationError) as error:
+    except (StoreError, ValidationError, NewerVersionError) as error:
         # Grading it again gives the same rows.
         logger.warning("the grades of shard %s cannot be used: %s", answered.shard, error)
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from proctor.domain.evidence import NoiseEvidence
 from proctor.domain.item import Item
@@ -13,8 +13,8 @@ from proctor.evidence.noise.channel import noise_evidence
 from proctor.evidence.noise.leaks import Reading
 from proctor.grading.router_leaks import read_off, stated_option
 
-Messages = Mapping[tuple[Arm, str, int], str]
-"""(arm, item, router index) of a router's trial → what it wrote."""
+Messages = Iterable[tuple[tuple[Arm, str, int], str]]
+"""(arm, item, router index) of a router's trial, and what it wrote. Gone through once: not all need be in memory."""
 
 
 def noise_of(suite: Suite, items: Sequence[Item], answers: Sequence[Answer], messages: Messages) -> NoiseEvidence:
@@ -22,7 +22,7 @@ def noise_of(suite: Suite, items: Sequence[Item], answers: Sequence[Answer], mes
     by_id = {item.item_id: item for item in items}
     stated = {
         key: stated_option(message, item.question, item.choices)
-        for key, message in messages.items()
+        for key, message in messages
         if (item := by_id.get(key[1])) is not None
     }
     readings = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import MappingProxyType
 from typing import NamedTuple
 
 from proctor.domain.decision import Decision
@@ -39,7 +38,7 @@ def score(
     items: Sequence[Item],
     rows: Rows,
     on_record: OnRecord = NONE_ON_RECORD,
-    messages: Messages = MappingProxyType({}),
+    messages: Messages = (),
 ) -> Score:
     """Weigh the evidence, and decide.
 

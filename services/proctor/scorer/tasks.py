@@ -16,6 +16,7 @@ from proctor.evidence.perturbation.clean_control import OnRecord
 from proctor.formats.router_table_writing import ROUTER_TABLE, router_table
 from proctor.runtime.artifacts import get_model
 from proctor.runtime.chunks import StoredItems, StoredVariants
+from proctor.runtime.decisions import decision_of
 from proctor.runtime.events import publish_decision
 from proctor.runtime.files import write_atomic
 from proctor.runtime.tasks import handles, send, worker_artifacts, worker_records, worker_settings
@@ -32,28 +33,27 @@ _targets = TargetsCache()
 _recent = RecentGrades()
 
 
-@handles(ScoreAudit)
+def _not_scored(message: ScoreAudit, cause: str) -> None:
+    send(AuditScored(audit_id=message.audit_id, error=f"scoring failed: {cause}"))
+
+
+@handles(ScoreAudit, given_up=_not_scored, failed=_not_scored)
 def score_audit(message: ScoreAudit) -> None:
     """Grade, weigh, decide, report; then publish the decision that is on record.
 
     Run twice, it finds the decision of the first run on record and publishes that one again.
     """
-    try:
-        event = _decide(message.audit_id, get_model(worker_artifacts(), message.manifest, AuditManifest))
-    except ProctorError as error:
-        send(AuditScored(audit_id=message.audit_id, error=str(error)))
-        return
-    except Exception as error:
-        # A task that raises would be acknowledged and its audit wait for ever.
-        logger.exception("scoring of audit %s failed", message.audit_id)
-        send(AuditScored(audit_id=message.audit_id, error=f"scoring failed: {type(error).__name__}: {error}"))
-        return
+    event = _decide(message.audit_id, get_model(worker_artifacts(), message.manifest, AuditManifest))
     send(AuditScored(audit_id=message.audit_id))
     if worker_settings().registry_uri:
         publish_decision(event)
 
 
-@handles(GradeShards)
+def _not_graded(message: GradeShards, cause: str) -> None:
+    logger.error("audit %s: %d shards are not graded before its end: %s", message.audit_id, len(message.shards), cause)
+
+
+@handles(GradeShards, given_up=_not_graded, often=True)
 def grade_shards(message: GradeShards) -> None:
     """Grade shards as they are answered, and say where the grades are.
 
@@ -76,7 +76,7 @@ def _decide(audit_id: str, manifest: AuditManifest) -> DecisionEvent:
     store, records = worker_artifacts(), worker_records()
     on_record = records.decision(audit_id)
     if on_record is not None:
-        return DecisionEvent.model_validate(on_record)
+        return decision_of(audit_id, on_record)
     suite = manifest.suite
     manifest = manifest.model_copy(update={"answered": _recent.filled_in(manifest.answered)})
     items, variants = StoredItems(store, manifest.items), StoredVariants(store, manifest.variants)
@@ -106,7 +106,9 @@ def _decide(audit_id: str, manifest: AuditManifest) -> DecisionEvent:
         write_atomic(path.with_name(ROUTER_TABLE), router_table(noise.settings))
     event = _event(audit_id, report, digest, str(path))
     if not records.decide(audit_id, event.plain()):
-        return DecisionEvent.model_validate(records.decision(audit_id))
+        decided = records.decision(audit_id)
+        assert decided is not None
+        return decision_of(audit_id, decided)
     return event
 
 

@@ -10,6 +10,9 @@ CURRENCIES: Final = {"$": "\u20ac", "dollar": "euro", "dollars": "euros", "Dolla
 #: The strategy that renames, and the entry of its provenance that holds old and new names.
 STRATEGY: Final = "entity_rename"
 RENAMED: Final = "renamed"
+#: Each is looked for in the whole text. The strategy knows fewer names, and none so long.
+MAX_RENAMED: Final = 4_096
+MAX_NAME_CHARACTERS: Final = 64
 
 
 def renamed(text: str, names: Mapping[str, str]) -> str:
@@ -38,8 +41,14 @@ def undone(question: str, provenance: Mapping[str, Any]) -> str:
     names = facts.get(RENAMED) if isinstance(facts, Mapping) else None
     if not isinstance(names, Mapping):
         return question
-    pairs = {new: old for old, new in names.items() if isinstance(old, str) and isinstance(new, str) and new}
+    if len(names) > MAX_RENAMED:
+        return question
+    pairs = {new: old for old, new in names.items() if _is_name(old) and _is_name(new)}
     return renamed(question, pairs)
+
+
+def _is_name(name: Any) -> bool:
+    return isinstance(name, str) and 0 < len(name) <= MAX_NAME_CHARACTERS
 
 
 def _mentions(text: str, name: str) -> Iterator[int]:

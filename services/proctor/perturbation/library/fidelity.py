@@ -18,6 +18,7 @@ from proctor.domain.decision import DecisionOutcome
 from proctor.domain.errors import StoreError
 from proctor.domain.fidelity import AnswerPattern, Fidelity
 from proctor.domain.manifest import VariantSet
+from proctor.domain.versions import reading, unknown_fields
 from proctor.evidence.answers import PairedAnswers
 from proctor.evidence.intervals import score_inflation, wilson
 
@@ -110,12 +111,15 @@ def fidelities(rows: FidelityRows, strategy: str, benchmark: str) -> tuple[Fidel
 
     Raises:
         StoreError: for a row that is none.
+        NewerVersionError: for one that needs a newer Proctor.
     """
     found = []
     for key, row in rows.fidelity_rows(strategy, benchmark).items():
         try:
             found.append(Fidelity.model_validate_json(row))
         except ValidationError as error:
+            if unknown_fields(error):
+                raise reading(f"the row {key} of the table strategy_fidelities", error) from None
             raise StoreError(
                 f"the row {key} of the table strategy_fidelities is damaged ({error.error_count()} faults): delete it, "
                 "and measure again"

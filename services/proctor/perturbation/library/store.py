@@ -20,6 +20,7 @@ from proctor.domain.canonical import bytes_digest, canonical_json
 from proctor.domain.errors import StoreError
 from proctor.domain.item import Item, Rejection, Variant
 from proctor.domain.suite import PerturbationSection
+from proctor.domain.versions import reading, unknown_fields
 from proctor.perturbation.admission.gate import GATE_VERSION
 from proctor.perturbation.strategies.compose import Chain
 
@@ -159,6 +160,7 @@ class VariantLibrary:
 
         Raises:
             StoreError: for a row that is not an outcome.
+            NewerVersionError: for one that needs a newer Proctor.
         """
         found: dict[str, Outcome] = {}
         rows = self._rows.library_get(sorted(set(keys)))
@@ -167,6 +169,8 @@ class VariantLibrary:
                 try:
                     found[key] = Outcome.model_validate_json(row)
                 except ValidationError as error:
+                    if unknown_fields(error):
+                        raise reading(f"the variant library's row {key}", error) from None
                     raise StoreError(
                         f"the variant library's row {key} is damaged ({error.error_count()} faults): delete that row "
                         "of the table variant_library, and it is made again"

@@ -5,17 +5,16 @@ What is wrong with one message is a Rejection, because the stream goes on; what 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 from google.protobuf import json_format
-from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 from pydantic import ValidationError
 
 from proctor.domain.canonical import canonical_json
 from proctor.domain.errors import BadInputError
-from proctor.domain.item import Item, Measurements, Rejection, Variant
+from proctor.domain.item import MAX_CHOICES, Item, Measurements, Rejection, Variant
 from proctor.domain.problems import SuiteProblems, visible
 from proctor.domain.suite import PerturbationSection
 from proctor.domain.suite_words import fault_of
@@ -25,6 +24,7 @@ from proctor.perturbation.admission.measure import ItemPair, Measured
 from proctor.perturbation.candidate import Candidate
 from proctor.perturbation.engine import ItemResult
 from proctor.perturbation.serving.rpc import perturbation_pb2 as pb
+from proctor.runtime.grpc_messages import Unreadable
 
 #: The message itself cannot be read: no protobuf, or text that is not valid Unicode (a lone surrogate's bytes).
 NOT_READABLE: Final = "not_readable"
@@ -35,31 +35,19 @@ _WITH_THE_ITEMS: Final = "the stream's items"
 _WITH_THE_SETTINGS: Final = "the stream's calibration"
 _SECTION: Final = "perturbation_config"
 _SHOWN_CHARACTERS: Final = 200
-
-M = TypeVar("M", bound=Message)
-
-
-class Unreadable:
-    """Stands for a message that is not valid protobuf."""
-
-
-UNREADABLE: Final = Rejection(
-    item_id="",
-    reason=NOT_READABLE,
-    detail="the message is no protobuf, or its text is not valid UTF-8 (half of a surrogate pair)",
-)
+#: As a suite's.
+MAX_BENCHMARK_CHARACTERS: Final = 128
+#: Of an item, which gets a hundred variants at most; further ones would be measured in vain.
+MAX_REWORDINGS: Final = 1_000
+#: Of all of an item's options together, and of its target, as of its question.
+MAX_ANSWER_CHARACTERS: Final = MAX_QUESTION_CHARACTERS
+#: Of an item's name, which every reply repeats.
+MAX_ITEM_ID_CHARACTERS: Final = 256
 
 
-def reader(kind: type[M]) -> Callable[[bytes], M | Unreadable]:
-    """A deserialiser that lets a stream go on past a message that cannot be read."""
-
-    def read(data: bytes) -> M | Unreadable:
-        try:
-            return kind.FromString(data)
-        except DecodeError:
-            return Unreadable()
-
-    return read
+def not_readable(message: Unreadable) -> Rejection:
+    """Why a message of a stream is no item and no pair."""
+    return Rejection(item_id="", reason=NOT_READABLE, detail=message.why)
 
 
 def section_of(settings: pb.StreamSettings | pb.CalibrationSettings) -> PerturbationSection:
@@ -68,6 +56,11 @@ def section_of(settings: pb.StreamSettings | pb.CalibrationSettings) -> Perturba
     Raises:
         BadInputError: with every problem found, each with its field, the value and the mend.
     """
+    if len(settings.benchmark) > MAX_BENCHMARK_CHARACTERS:
+        raise BadInputError(
+            f"benchmark has {len(settings.benchmark):,} characters: a benchmark's name has at most "
+            f"{MAX_BENCHMARK_CHARACTERS}"
+        )
     config = settings.perturbation_config
     unknown = sorted({field.field_number for part in (settings, config) for field in UnknownFieldSet(part)})
     if unknown:
@@ -108,6 +101,13 @@ def asked_of(message: pb.Item, index: int) -> Asked | Rejection:
     item = _item(message)
     if isinstance(item, Rejection):
         return item
+    if len(message.rewordings) > MAX_REWORDINGS:
+        return _refused(message, f"rewordings has {len(message.rewordings):,} entries; at most {MAX_REWORDINGS:,}")
+    for wording in message.rewordings:
+        if len(wording.question) > MAX_QUESTION_CHARACTERS:
+            return _refused(message, f"rewordings.question has {len(wording.question):,} characters", TOO_LONG)
+        if (fault := _fault_of_choices(wording.choices, "rewordings.choices")) is not None:
+            return _refused(message, fault)
     rewordings = tuple(
         Rewording(line=line, question=wording.question, choices=tuple(wording.choices) or None)
         for line, wording in enumerate(message.rewordings, start=1)
@@ -121,12 +121,42 @@ def pair_of(message: pb.Pair) -> ItemPair | Rejection:
     if isinstance(item, Rejection):
         return item
     wording = message.rewording
+    if len(wording.question) > MAX_QUESTION_CHARACTERS:
+        return _refused(message.original, f"rewording.question has {len(wording.question):,} characters", TOO_LONG)
+    if (fault := _fault_of_choices(wording.choices, "rewording.choices")) is not None:
+        return _refused(message.original, fault)
     choices = tuple(wording.choices) or item.choices
     return ItemPair(item, Candidate(wording.question, choices, strategy="imported", level=1, provenance={}))
 
 
+def item_name(message: pb.Item) -> str:
+    """The caller's name for an item as replies repeat it: cut, so that the fault of a long one is told once."""
+    return message.item_id[:MAX_ITEM_ID_CHARACTERS]
+
+
+def _refused(message: pb.Item, detail: str, reason: str = BAD_ITEM) -> Rejection:
+    return Rejection(item_id=item_name(message), reason=reason, detail=detail)
+
+
+def _fault_of_choices(choices: Sequence[str], field: str) -> str | None:
+    # Before anything is made of them: a message of 1 MiB holds half a million.
+    if len(choices) > MAX_CHOICES:
+        return f"{field} has {len(choices):,} entries; at most {MAX_CHOICES}"
+    characters = sum(map(len, choices))
+    if characters > MAX_ANSWER_CHARACTERS:
+        return f"{field} has {characters:,} characters in all; at most {MAX_ANSWER_CHARACTERS:,}"
+    return None
+
+
 def _item(message: pb.Item) -> Item | Rejection:
     item_id, question = message.item_id, message.question
+    if len(item_id) > MAX_ITEM_ID_CHARACTERS:
+        return _refused(message, f"item_id has {len(item_id):,} characters; at most {MAX_ITEM_ID_CHARACTERS}")
+    if (fault := _fault_of_choices(message.choices, "choices")) is not None:
+        return _refused(message, fault)
+    for field, text in (("target", message.target), ("dimension", message.dimension)):
+        if len(text) > MAX_ANSWER_CHARACTERS:
+            return _refused(message, f"{field} has {len(text):,} characters; at most {MAX_ANSWER_CHARACTERS:,}")
     if not question.strip():
         return Rejection(item_id=item_id, reason=EMPTY, detail="the question is empty")
     if len(question) > MAX_QUESTION_CHARACTERS:

@@ -11,17 +11,22 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import grpc
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1 import health, health_pb2
 from grpc_reflection.v1alpha import reflection
 
 from proctor.domain.errors import EncoderError
 from proctor.perturbation.serving.limits import Limits
 from proctor.perturbation.serving.service import SERVICE, PerturbationService
 from proctor.perturbation.serving.stream_engine import StreamEngine
-from proctor.runtime.grpc_serving import Address, Tls, bind, server_options
+from proctor.runtime.grpc_calls import MAX_REFLECTIONS, Rationed
+from proctor.runtime.grpc_health import PROBES, HealthCalls
+from proctor.runtime.grpc_serving import Address, Tls, bind, hold_to_callers, server_options
+from proctor.runtime.grpc_tokens import TokenCheck, Tokens
 
 log = logging.getLogger(__name__)
 
+#: Where the one token is taken from; with an S behind, those of callers by their names.
+TOKEN_VARIABLE: Final = "PROCTOR_PERTURBATION_TOKEN"  # noqa: S105, the name of a variable
 #: How soon a mended encoder shows in the health service; a stream tries it at once.
 _RETRY_ENCODER_S: Final = 30.0
 
@@ -32,6 +37,7 @@ async def serve(
     *,
     limits: Limits,
     grace_s: float,
+    tokens: Tokens | None = None,
     tls: Tls | None = None,
     ready: Callable[[Address], None],
 ) -> None:
@@ -45,17 +51,19 @@ async def serve(
         address: where to listen.
         limits: what is taken at once.
         grace_s: seconds that open streams have after the signal.
+        tokens: what callers must show; None asks for none.
         tls: certificates; None serves plain text.
         ready: told the address, with its real port, once the server listens.
 
     Raises:
-        BadInputError: when the address cannot be listened on or the certificates cannot be used.
+        BadInputError: when the address cannot be listened on or the certificates cannot be used, or other machines
+            could call without a token or a certificate.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    async with running(engine, address, limits=limits, grace_s=grace_s, tls=tls) as bound:
+    async with running(engine, address, limits=limits, grace_s=grace_s, tokens=tokens, tls=tls) as bound:
         ready(bound)
         await stop.wait()
         log.info("stopping: open streams have %g s", grace_s)
@@ -63,20 +71,33 @@ async def serve(
 
 @contextlib.asynccontextmanager
 async def running(
-    engine: StreamEngine, address: Address, *, limits: Limits, grace_s: float = 0.0, tls: Tls | None = None
+    engine: StreamEngine,
+    address: Address,
+    *,
+    limits: Limits,
+    grace_s: float = 0.0,
+    tokens: Tokens | None = None,
+    tls: Tls | None = None,
 ) -> AsyncIterator[Address]:
     """The server, listening, for as long as the block lasts; gives the address with its real port.
 
     Raises:
         BadInputError: as `serve`.
     """
-    # Replies carry up to a hundred variants of an item.
-    server = grpc.aio.server(options=server_options(limits.max_message_bytes))
+    hold_to_callers(address, tls, has_tokens=tokens is not None, variable=TOKEN_VARIABLE, what="have it work for them")
+    checks = [] if tokens is None else [TokenCheck(tokens, TOKEN_VARIABLE)]
+    # With room for streams that are told that there are too many.
+    calls = 2 * limits.max_streams + MAX_REFLECTIONS + PROBES
+    server = grpc.aio.server(
+        interceptors=[*checks, Rationed(reflection.SERVICE_NAME, MAX_REFLECTIONS)],
+        # Replies carry up to a hundred variants of an item.
+        options=server_options(limits.max_message_bytes, calls),
+        maximum_concurrent_rpcs=calls,
+    )
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="perturbation-engine") as worker:
-        service = PerturbationService(engine, worker, limits)
+        service = PerturbationService(engine, worker, limits, tokens)
         states = health.aio.HealthServicer()
-        server.add_generic_rpc_handlers((service.handler(),))
-        health_pb2_grpc.add_HealthServicer_to_server(states, server)
+        server.add_generic_rpc_handlers((service.handler(), HealthCalls(states).handler()))
         reflection.enable_server_reflection((SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
         await states.set(SERVICE, health_pb2.HealthCheckResponse.NOT_SERVING)
         bound = bind(server, address, tls)

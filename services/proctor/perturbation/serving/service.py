@@ -12,19 +12,24 @@ from typing import Any, Final, TypeVar, TypeVarTuple
 import grpc
 from sqlalchemy.exc import SQLAlchemyError
 
+from proctor.domain.ceilings import LimitError
 from proctor.domain.errors import BadInputError, EncoderError, StoreError
-from proctor.perturbation.serving.convert import Unreadable, reader
 from proctor.perturbation.serving.intake import in_batches
-from proctor.perturbation.serving.limits import LimitError, Limits
+from proctor.perturbation.serving.limits import Limits
 from proctor.perturbation.serving.rpc import perturbation_pb2 as pb
 from proctor.perturbation.serving.stream_engine import StreamEngine
 from proctor.perturbation.serving.tally import Tally
+from proctor.runtime.grpc_calls import Places, status_text
+from proctor.runtime.grpc_messages import Unreadable, reader
+from proctor.runtime.grpc_tokens import Tokens
 
 log = logging.getLogger(__name__)
 
 SERVICE: Final = pb.DESCRIPTOR.services_by_name["Perturbation"].full_name
-#: A status travels in a header, and clients refuse headers of more than 8 KiB.
-_STATUS_CHARACTERS: Final = 1_000
+#: Seconds that a stream has to say its settings: it holds a place, and has asked for nothing yet.
+OPENING_S: Final = 60.0
+#: Who calls a server that asks for no token.
+_ANYONE: Final = ""
 _STATUSES: Final = {
     BadInputError: grpc.StatusCode.INVALID_ARGUMENT,
     EncoderError: grpc.StatusCode.FAILED_PRECONDITION,
@@ -45,13 +50,24 @@ class PerturbationService:
         worker: an executor of one thread. Streams take turns in it batch by batch, because the encoder uses every
             core already; a stream that is cancelled, or past its deadline, has no further batch made.
         limits: what is taken at once.
+        tokens: whose each token is; None where callers show none.
     """
 
-    def __init__(self, engine: StreamEngine, worker: Executor, limits: Limits) -> None:
+    def __init__(self, engine: StreamEngine, worker: Executor, limits: Limits, tokens: Tokens | None = None) -> None:
         self._engine = engine
         self._worker = worker
         self._limits = limits
-        self._streams = 0
+        self._tokens = tokens
+        several = tokens is not None and tokens.several
+        self._streams = Places(
+            "streams are open",
+            limits.max_streams,
+            limits.max_streams_each if several else limits.max_streams,
+            "try again later, or start the server with a larger --max-streams",
+        )
+        self._calibrations = Places(
+            "calibrations are under way", limits.max_calibrations, limits.max_calibrations, "try again later"
+        )
 
     def handler(self) -> Any:
         """What a grpc.aio server is given. Not the generated one, which ends a stream at an unreadable message."""
@@ -107,12 +123,13 @@ class PerturbationService:
         """Learn a window from labelled pairs; see the contract in perturbation.proto."""
         async with self._stream(context, "Calibrate"):
             messages = aiter(requests)
-            settings = (await _opening(messages)).settings
-            stream = await self.run(self._engine.calibration, settings, self._limits.max_calibration_pairs)
-            async with aclosing(in_batches(messages, _bytes, self._limits)) as batches:
-                async for batch in batches:
-                    await self.run(stream.add, batch)
-            return await self.run(stream.result)
+            with self._calibrations.of(_ANYONE):
+                settings = (await _opening(messages)).settings
+                stream = await self.run(self._engine.calibration, settings, self._limits)
+                async with aclosing(in_batches(messages, _bytes, self._limits)) as batches:
+                    async for batch in batches:
+                        await self.run(stream.add, batch)
+                return await self.run(stream.result)
 
     async def run(self, work: Callable[[*Arguments], Result], *args: *Arguments) -> Result:
         """Work in the working thread. Cancelling drops it if it has not begun; what has begun is finished unseen."""
@@ -121,14 +138,10 @@ class PerturbationService:
     @asynccontextmanager
     async def _stream(self, context: Any, method: str) -> AsyncIterator[None]:
         """Take a place for a stream, and end it with the status of what goes wrong in it."""
-        self._streams += 1
         try:
-            if self._streams > self._limits.max_streams:
-                raise LimitError(
-                    f"{self._limits.max_streams} streams are open, and no more are taken: try again later, or start "
-                    "the server with a larger --max-streams"
-                )
-            yield
+            caller = None if self._tokens is None else self._tokens.caller(context.invocation_metadata())
+            with self._streams.of(_ANYONE if caller is None else caller.name):
+                yield
         except SQLAlchemyError as error:
             # Its own message holds the statement and what was to be written.
             log.exception("%s: the record store failed", method)
@@ -137,14 +150,12 @@ class PerturbationService:
         except (BadInputError, EncoderError, LimitError, StoreError) as error:
             code = next(code for kind, code in _STATUSES.items() if isinstance(error, kind))
             log.info("%s ended with %s", method, code.name)
-            await context.abort(code, str(error)[:_STATUS_CHARACTERS])
+            await context.abort(code, status_text(error))
         except grpc.aio.AbortError:
             raise
         except Exception as error:
             log.exception("%s failed", method)
             await context.abort(grpc.StatusCode.INTERNAL, f"{method} failed: {type(error).__name__}; see the log")
-        finally:
-            self._streams -= 1
 
 
 async def _opening(messages: AsyncIterator[Request | Unreadable]) -> Request:
@@ -153,7 +164,11 @@ async def _opening(messages: AsyncIterator[Request | Unreadable]) -> Request:
     Raises:
         BadInputError: when it does not.
     """
-    first = await anext(messages, None)
+    try:
+        async with asyncio.timeout(OPENING_S):
+            first = await anext(messages, None)
+    except TimeoutError:
+        raise LimitError(f"the stream's settings did not come within {OPENING_S:g} s: send them first") from None
     if first is None or isinstance(first, Unreadable) or first.WhichOneof("content") != "settings":
         found = "the stream is empty" if first is None else "the first message carries none"
         raise BadInputError(f"settings are missing ({found}): send them in the first message")

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+from proctor.domain.ceilings import LimitError
 from proctor.domain.errors import BadInputError
 from proctor.domain.item import Rejection
 from proctor.formats.gate_calibration import gate_calibration_bytes
@@ -14,10 +15,11 @@ from proctor.perturbation.admission.calibration import LabelledPair, calibrate
 from proctor.perturbation.admission.window import Goals
 from proctor.perturbation.encoder import Encoder
 from proctor.perturbation.remembering import RememberingEncoder
-from proctor.perturbation.serving.convert import BAD_ITEM, UNREADABLE, Unreadable, pair_of, section_of
+from proctor.perturbation.serving.convert import BAD_ITEM, item_name, not_readable, pair_of, section_of
 from proctor.perturbation.serving.isolation import Line, worked_on
-from proctor.perturbation.serving.limits import LimitError
+from proctor.perturbation.serving.limits import Limits
 from proctor.perturbation.serving.rpc import perturbation_pb2 as pb
+from proctor.runtime.grpc_messages import Unreadable
 
 _EQUIVALENT: Final = {pb.LabelledPair.LABEL_EQUIVALENT: True, pb.LabelledPair.LABEL_DIFFERENT: False}
 
@@ -29,12 +31,13 @@ class CalibrationStream:
         BadInputError: for settings that cannot be used.
     """
 
-    def __init__(self, settings: pb.CalibrationSettings, encoder: Encoder, max_pairs: int) -> None:
+    def __init__(self, settings: pb.CalibrationSettings, encoder: Encoder, limits: Limits) -> None:
         self._section = section_of(settings)
         self._benchmark = settings.benchmark
         self._goals = _goals(settings)
         self._encoder = RememberingEncoder(encoder)
-        self._max_pairs = max_pairs
+        self._limits = limits
+        self._bytes = 0
         self._pairs: list[LabelledPair] = []
         self._reasons: Counter[str] = Counter()
         self._digest = hashlib.sha256()
@@ -44,17 +47,24 @@ class CalibrationStream:
 
         Raises:
             BadInputError: when settings come a second time.
-            LimitError: when there are more pairs than are taken.
+            LimitError: when there are more pairs than are taken, or they are larger.
         """
+        self._bytes += sum(message.ByteSize() for message in batch if not isinstance(message, Unreadable))
+        if self._bytes > self._limits.max_calibration_bytes:
+            raise LimitError(
+                f"a calibration takes at most {self._limits.max_calibration_bytes >> 20} MiB of pairs: take fewer, or "
+                "shorter ones"
+            )
         lines = [_read(place, message) for place, message in enumerate(batch)]
         for line in worked_on(lines, self._embedded):
             if isinstance(line.content, Rejection):
                 self._reasons[line.content.reason] += 1
             else:
                 self._pairs.append(line.content)
-        if len(self._pairs) > self._max_pairs:
+        if len(self._pairs) > self._limits.max_calibration_pairs:
             raise LimitError(
-                f"a calibration takes at most {self._max_pairs} pairs: take fewer of each item's different pairs"
+                f"a calibration takes at most {self._limits.max_calibration_pairs} pairs: take fewer of each item's "
+                "different pairs"
             )
         for message in batch:
             if not isinstance(message, Unreadable):
@@ -87,11 +97,11 @@ class CalibrationStream:
 
 def _read(place: int, message: pb.CalibrateRequest | Unreadable) -> Line[LabelledPair]:
     if isinstance(message, Unreadable):
-        return Line(place, "", UNREADABLE)
+        return Line(place, "", not_readable(message))
     if message.WhichOneof("content") == "settings":
         raise BadInputError("the stream carries settings twice: they come once, in its first message")
     labelled = message.pair
-    item_id = labelled.pair.original.item_id
+    item_id = item_name(labelled.pair.original)
     pair = pair_of(labelled.pair)
     equivalent = _EQUIVALENT.get(labelled.label)
     if isinstance(pair, Rejection):

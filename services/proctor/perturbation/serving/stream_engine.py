@@ -17,20 +17,22 @@ from proctor.perturbation.engine import ItemResult, reword
 from proctor.perturbation.library.store import VariantLibrary
 from proctor.perturbation.recipe import Recipe, refuse_to_ask
 from proctor.perturbation.serving.convert import (
-    UNREADABLE,
     Asked,
-    Unreadable,
     asked_of,
+    item_name,
     item_reply,
     measurement,
+    not_readable,
     pair_of,
     refused_measurement,
     refused_reply,
     section_of,
 )
 from proctor.perturbation.serving.isolation import Line, worked_on
+from proctor.perturbation.serving.limits import Limits
 from proctor.perturbation.serving.rpc import perturbation_pb2 as pb
 from proctor.perturbation.serving.stream_calibration import CalibrationStream
+from proctor.runtime.grpc_messages import Unreadable
 
 _PROBE: Final = "How many are there?"
 _INSTEAD: Final = "use them, name a strategy that rewords by rule, or send rewordings along and name 'imported'"
@@ -129,23 +131,23 @@ class StreamEngine:
             for place, item_id, result in worked_on([_read_pair(*one) for one in enumerate(batch, start)], work)
         ]
 
-    def calibration(self, settings: pb.CalibrationSettings, max_pairs: int) -> CalibrationStream:
+    def calibration(self, settings: pb.CalibrationSettings, limits: Limits) -> CalibrationStream:
         """A calibration that begins; raises as `recipe`."""
-        return CalibrationStream(settings, self.encoder(), max_pairs)
+        return CalibrationStream(settings, self.encoder(), limits)
 
 
 def _read_item(place: int, message: pb.PerturbRequest | Unreadable) -> Line[Asked]:
     if isinstance(message, Unreadable):
-        return Line(place, "", UNREADABLE)
+        return Line(place, "", not_readable(message))
     _hold_to_one_setting(message)
-    return Line(place, message.item.item_id, asked_of(message.item, place))
+    return Line(place, item_name(message.item), asked_of(message.item, place))
 
 
 def _read_pair(place: int, message: pb.MeasureRequest | Unreadable) -> Line[ItemPair]:
     if isinstance(message, Unreadable):
-        return Line(place, "", UNREADABLE)
+        return Line(place, "", not_readable(message))
     _hold_to_one_setting(message)
-    return Line(place, message.pair.original.item_id, pair_of(message.pair))
+    return Line(place, item_name(message.pair.original), pair_of(message.pair))
 
 
 def _hold_to_one_setting(message: pb.PerturbRequest | pb.MeasureRequest) -> None:

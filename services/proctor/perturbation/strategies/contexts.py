@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from proctor.perturbation.strategies.english import DETERMINERS, FUNCTION_WORDS
+from proctor.text.normalise import TEXTS_KEPT
 
 _BEFORE: Final = re.compile(r"([\w$'\u2019]+)[ \t]+$")
 _AFTER: Final = re.compile(r"[ \t]+([\w$'\u2019]+)")
@@ -76,10 +78,14 @@ def _onset(place: Place) -> bool:
     return verb and (place.after in _ONSETS or (place.after.endswith("ing") and len(place.after) > 4))
 
 
+@lru_cache(maxsize=TEXTS_KEPT)
+def _sizes(text: str) -> int:
+    return len(_SIZES.findall(text))
+
+
 def _size(place: Place) -> bool:
     """The text's only word for size, so that it tells nothing apart, and an attribute: a big dog."""
-    alone = len(_SIZES.findall(place.text)) == 1
-    return alone and place.before in ("a", "the", "one", "two", "three") and not _head(place)
+    return _sizes(place.text) == 1 and place.before in ("a", "the", "one", "two", "three") and not _head(place)
 
 
 CONTEXTS: Final[dict[str, Callable[[Place], bool]]] = {

@@ -91,14 +91,17 @@ class EntityRename(RuleStrategy):
         held = frozenset(word.removesuffix("'s") for text in texts[1:] for word in words(text))
         free = {name: kind for name, kind in self._free(question).items() if name.casefold() not in held}
         dollars = _dollars(question, texts[1:])
+        pools = {
+            kind: [one for one in pool if one.casefold() not in present]
+            for kind, pool in (("place", _PLACES), *self._known.given.items())
+        }
 
         def make(draws: Draws) -> Reworded:
             chosen: dict[str, str] = {}
+            left = {kind: list(names) for kind, names in pools.items()}
             for name, kind in free.items():
-                pool = _PLACES if kind == "place" else self._known.given[kind]
-                others = [one for one in pool if one.casefold() not in present and one not in chosen.values()]
-                if others:
-                    chosen[name] = draws.one_of(others)
+                if left[kind]:
+                    chosen[name] = left[kind].pop(draws.below(len(left[kind])))
             if dollars and (draws.chance(0.5) or not chosen):
                 chosen |= dollars
             return Reworded(renamed(question, chosen), {RENAMED: chosen})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -48,13 +49,25 @@ class Syntactic(RuleStrategy):
             ordered = draws.some_of(moves, len(moves))
             chosen: list[_Move] = []
             for move in ordered:
-                free = all(move.edit.end <= one.edit.start or one.edit.end <= move.edit.start for one in chosen)
-                if free and (not chosen or draws.chance(self._share)):
-                    chosen.append(move)
-            rules = [move.rule for move in sorted(chosen, key=lambda move: move.edit.start)]
+                if _free(move, chosen) and (not chosen or draws.chance(self._share)):
+                    insort(chosen, move, key=_start)
+            rules = [move.rule for move in chosen]
             return Reworded(edited(question, [move.edit for move in chosen]), {"rules": rules})
 
         return make if moves else None
+
+
+def _start(move: _Move) -> int:
+    return move.edit.start
+
+
+def _free(move: _Move, chosen: list[_Move]) -> bool:
+    """Whether a move overlaps none of those chosen, which stand in the order of the text and overlap none either."""
+    place = bisect_left(chosen, move.edit.start, key=_start)
+    before, after = chosen[place - 1 : place], chosen[place : place + 1]
+    return all(one.edit.end <= move.edit.start for one in before) and all(
+        move.edit.end <= one.edit.start for one in after
+    )
 
 
 def _moves(question: str) -> Iterator[_Move]:

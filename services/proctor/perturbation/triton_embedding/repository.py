@@ -131,8 +131,10 @@ def write_embedding_model(folder: Path, setting: str | None = None, *, name: str
         shutil.rmtree(files, ignore_errors=True)
     else:
         dimension = _copy_encoder(encoder, files)
-    write_atomic(entry, _MODEL_PY.encode())
-    write_atomic(model / "config.pbtxt", model_config(name, Identity.of(encoder), dimension, gpu=gpu).encode())
+    config = model_config(name, Identity.of(encoder), dimension, gpu=gpu)
+    # For a server that may be another user's, e.g. in a container.
+    write_atomic(entry, _MODEL_PY.encode(), private=False)
+    write_atomic(model / "config.pbtxt", config.encode(), private=False)
     return name
 
 

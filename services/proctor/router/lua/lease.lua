@@ -1,20 +1,26 @@
--- Lease shards that are still queued. Time is the server's: workers' clocks may differ.
+-- Lease shards that are still queued. Time is the server's.
 -- KEYS: plan queue leases attempts failures losses   ARGV: ttl_s lease_ms, then shard ids
 -- Returns rows of shard_id, attempt, entry, failures, losses.
-local now = redis.call('TIME')
-local ends = now[1] * 1000 + math.floor(now[2] / 1000) + tonumber(ARGV[2])
-local leased = {}
+local ends = now_ms() + count(ARGV[2])
+local leased, taken, seen, until_ms, attempts = {}, {}, {}, {}, {}
 for i = 3, #ARGV do
   local shard = ARGV[i]
-  if redis.call('ZREM', KEYS[2], shard) == 1 then
+  if not seen[shard] and redis.call('ZSCORE', KEYS[2], shard) then
+    seen[shard], taken[#taken + 1] = true, shard
     local entry = redis.call('HGET', KEYS[1], shard)
     if entry then
-      redis.call('ZADD', KEYS[3], ends, shard)
-      local attempt = redis.call('HINCRBY', KEYS[4], shard, 1)
+      local attempt = raised(redis.call('HGET', KEYS[4], shard), 1)
+      until_ms[#until_ms + 1] = ends
+      until_ms[#until_ms + 1] = shard
+      attempts[#attempts + 1] = shard
+      attempts[#attempts + 1] = attempt
       local failures, losses = redis.call('HGET', KEYS[5], shard), redis.call('HGET', KEYS[6], shard)
-      leased[#leased + 1] = {shard, attempt, entry, failures or '0', losses or '0'}
+      leased[#leased + 1] = {shard, tonumber(attempt), entry, failures or '0', losses or '0'}
     end
   end
 end
-for _, key in ipairs(KEYS) do redis.call('EXPIRE', key, ARGV[1]) end
-return leased
+write_all('ZREM', KEYS[2], taken)
+write_all('ZADD', KEYS[3], until_ms)
+write_all('HSET', KEYS[4], attempts)
+expire(KEYS, ARGV[1])
+return commit(leased)

@@ -1,11 +1,17 @@
--- Shards whose lease has run out, each with the attempt that ran it: their message or their worker is lost.
--- KEYS: leases attempts   ARGV: (none)
--- Returns a flat list of shard_id, attempt.
-local now = redis.call('TIME')
-local now_ms = now[1] * 1000 + math.floor(now[2] / 1000)
-local late = {}
-for _, shard in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now_ms)) do
+-- Shards whose lease has run out, each with the attempt that ran it: their message or their worker is lost. A lease
+-- that has longer to run than a lease is long is of before the server's clock was put back: it begins again now.
+-- KEYS: leases attempts   ARGV: lease_ms
+-- Returns a flat list of shard_id, attempt; 0 where the number of the attempt was lost.
+local now = now_ms()
+local longest = now + count(ARGV[1])
+local late, shortened = {}, {}
+for _, shard in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now)) do
   late[#late + 1] = shard
-  late[#late + 1] = redis.call('HGET', KEYS[2], shard)
+  late[#late + 1] = redis.call('HGET', KEYS[2], shard) or '0'
 end
-return late
+for _, shard in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. string.format('%.0f', longest), '+inf')) do
+  shortened[#shortened + 1] = longest
+  shortened[#shortened + 1] = shard
+end
+write_all('ZADD', KEYS[1], shortened)
+return commit(late)

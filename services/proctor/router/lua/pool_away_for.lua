@@ -2,5 +2,4 @@
 -- KEYS: breaker   ARGV: (none)
 local since = redis.call('HGET', KEYS[1], 'since')
 if not since then return false end
-local time = redis.call('TIME')
-return time[1] * 1000 + math.floor(time[2] / 1000) - tonumber(since)
+return math.max(now_ms() - tonumber(since), 0)

@@ -8,45 +8,59 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 -- In microseconds: who was served last is told apart from who was served in the same millisecond.
 local turn = time[1] * 1000000 + time[2]
 local prefix, audit, capacity = ARGV[2], ARGV[3], tonumber(ARGV[5])
-local ends = now + tonumber(ARGV[7])
-local ttl_s = math.max(tonumber(ARGV[1]), math.ceil(tonumber(ARGV[7]) / 1000))
+local lease_ms = tonumber(ARGV[7])
+local ends = now + lease_ms
+local ttl_s = math.max(tonumber(ARGV[1]), math.ceil(lease_ms / 1000))
 
 local over = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now)
-for _, name in ipairs(over) do
-  redis.call('ZREM', KEYS[1], name)
-  redis.call('HDEL', KEYS[2], name)
+local is_over = {}
+for _, name in ipairs(over) do is_over[name] = true end
+write_all('ZREM', KEYS[1], over)
+write_all('HDEL', KEYS[2], over)
+-- What has longer to run than a lease is long is of before the server's clock was put back.
+local overlong = {}
+for _, name in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. string.format('%.0f', ends), '+inf')) do
+  overlong[#overlong + 1] = ends
+  overlong[#overlong + 1] = name
+end
+write_all('ZADD', KEYS[1], overlong)
+
+local function holds(name)
+  return not is_over[name] and redis.call('ZSCORE', KEYS[1], name)
 end
 
 local granted, fresh, keeps = {}, 0, {}
 for i = 8, #ARGV do
-  if redis.call('ZSCORE', KEYS[1], prefix .. ARGV[i]) then keeps[ARGV[i]] = true else fresh = fresh + 1 end
+  if holds(prefix .. ARGV[i]) then keeps[ARGV[i]] = true else fresh = fresh + 1 end
 end
 local more = math.max(tonumber(ARGV[4]) - (#ARGV - 7 - fresh), 0)
 
 local function credit(shard)
-  redis.call('ZADD', KEYS[1], ends, prefix .. shard)
-  redis.call('HSET', KEYS[2], prefix .. shard, now)
+  write('ZADD', KEYS[1], ends, prefix .. shard)
+  write('HSET', KEYS[2], prefix .. shard, now)
   granted[#granted + 1] = shard
 end
 
 -- What an audit wants beyond what it holds; with its last turn, so that whoever was served longest ago is first.
 local function note_wish(wanted, last_turn)
   if wanted > 0 then
-    redis.call('HSET', KEYS[3], audit, string.format('%d %s %d %s', wanted, ARGV[6], ends, last_turn))
+    write('HSET', KEYS[3], audit, string.format('%d %s %d %s', wanted, ARGV[6], ends, last_turn))
   else
-    redis.call('HDEL', KEYS[3], audit)
+    write('HDEL', KEYS[3], audit)
   end
-  for i = 1, 3 do redis.call('EXPIRE', KEYS[i], ttl_s) end
+  expire({KEYS[1], KEYS[2], KEYS[3]}, ttl_s)
 end
 
 local claimants, last_turn, alone = {}, '0', true
 local wishes = redis.call('HGETALL', KEYS[3])
 for i = 1, #wishes, 2 do
   local wish, priority, until_ms, served = string.match(wishes[i + 1], '^(%d+) (%-?%d+) (%d+) (%d+)$')
+  -- Served in the future is served before the server's clock was put back: it is as good as never.
+  if tonumber(served) > turn then served = '0' end
   if wishes[i] == audit then
     last_turn = served
-  elseif tonumber(until_ms) <= now then
-    redis.call('HDEL', KEYS[3], wishes[i])
+  elseif tonumber(until_ms) <= now or tonumber(until_ms) > now + 2 * lease_ms then
+    write('HDEL', KEYS[3], wishes[i])
   else
     alone = false
     claimants[#claimants + 1] =
@@ -57,9 +71,11 @@ end
 local breaker = redis.call('HMGET', KEYS[4], 'since', 'until', 'wait', 'probe')
 if breaker[1] then
   -- A probing shard whose credit was given back, without a word of what came of it, does not keep another from it.
-  local given_back = breaker[4] and not redis.call('ZSCORE', KEYS[1], breaker[4])
-  local may_probe = given_back or now >= tonumber(breaker[2])
-  local room = redis.call('ZCARD', KEYS[1]) < capacity
+  local given_back = breaker[4] and not holds(breaker[4])
+  -- No wait is twice as long as it should be, but for a clock that was put back.
+  local remains = tonumber(breaker[2]) - now
+  local may_probe = given_back or remains <= 0 or remains > 2 * tonumber(breaker[3])
+  local room = redis.call('ZCARD', KEYS[1]) - #over < capacity
   local chosen
   for i = 8, #ARGV do
     local shard, name = ARGV[i], prefix .. ARGV[i]
@@ -75,19 +91,19 @@ if breaker[1] then
   end
   if chosen then
     if may_probe then
-      redis.call('HSET', KEYS[4], 'until', now + tonumber(breaker[3]), 'probe', prefix .. chosen)
-      redis.call('SADD', KEYS[5], prefix .. chosen)
-      redis.call('PEXPIRE', KEYS[5], redis.call('PTTL', KEYS[4]))
+      write('HSET', KEYS[4], 'until', now + tonumber(breaker[3]), 'probe', prefix .. chosen)
+      write('SADD', KEYS[5], prefix .. chosen)
+      write('PEXPIRE', KEYS[5], math.max(redis.call('PTTL', KEYS[4]), 1))
     end
     if not keeps[chosen] then more = math.max(more - 1, 0) end
     credit(chosen)
     last_turn = string.format('%d', turn)
   end
   note_wish(more, last_turn)
-  return {granted, #granted, {}}
+  return commit({granted, #granted, {}})
 end
 
-local total = redis.call('ZCARD', KEYS[1])
+local total = redis.call('ZCARD', KEYS[1]) - #over
 local share, free = capacity, math.max(capacity - total, 0)
 local mine = {audit = audit, more = more, priority = tonumber(ARGV[6]), served = tonumber(last_turn), held = 0}
 if not alone then
@@ -97,7 +113,9 @@ if not alone then
   local left = capacity
   for _, name in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
     local holder = by_name[string.match(name, '^[^/]*')]
-    if holder then holder.held = holder.held + 1 else left = left - 1 end
+    if not is_over[name] then
+      if holder then holder.held = holder.held + 1 else left = left - 1 end
+    end
   end
   table.sort(claimants, function(one, other)
     if one.priority ~= other.priority then return one.priority < other.priority end
@@ -145,4 +163,4 @@ local waiting = {}
 for _, one in ipairs(claimants) do
   if free > 0 and one ~= mine and one.share > one.held then waiting[#waiting + 1] = one.audit end
 end
-return {granted, 0, waiting}
+return commit({granted, 0, waiting})

@@ -1,13 +1,12 @@
 -- The credits of an audit that have not ended, and how long it has had them.
 -- KEYS: credits claimed   ARGV: prefix
 -- Returns a flat list of name without its prefix, age in ms.
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local now = now_ms()
 local held = {}
 for _, name in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. string.format('%d', now), '+inf')) do
   if string.sub(name, 1, #ARGV[1]) == ARGV[1] then
     held[#held + 1] = string.sub(name, #ARGV[1] + 1)
-    held[#held + 1] = now - tonumber(redis.call('HGET', KEYS[2], name) or now)
+    held[#held + 1] = math.max(now - tonumber(redis.call('HGET', KEYS[2], name) or now), 0)
   end
 end
 return held

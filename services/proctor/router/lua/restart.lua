@@ -1,13 +1,27 @@
 -- Begin again after an interruption or a failure: what is answered stays, everything else is queued afresh. Attempts
 -- stay counted: an answer to one from before must not pass for one of now.
--- KEYS: plan queue leases failures losses done dead fired   ARGV: ttl_s
+-- KEYS: spent parts plan queue leases failures losses done dead fired   ARGV: ttl_s stage
 -- Returns the number of shards that are queued.
-redis.call('DEL', KEYS[3], KEYS[4], KEYS[5], KEYS[7], KEYS[8])
-local entries = redis.call('HGETALL', KEYS[1])
+for _, i in ipairs({4, 5, 6, 7, 9, 10}) do write('DEL', KEYS[i]) end
+-- Without its parts a plan is what is left of one: it is laid down anew.
+local is_laid = redis.call('EXISTS', KEYS[2]) == 1
+if not is_laid then write('DEL', KEYS[3]) end
+local entries, queued, answered = is_laid and redis.call('HGETALL', KEYS[3]) or {}, {}, 0
 for i = 1, #entries, 2 do
-  if redis.call('HEXISTS', KEYS[6], entries[i]) == 0 then
-    redis.call('ZADD', KEYS[2], string.match(entries[i + 1], '^%d+'), entries[i])
+  local position, trials = string.match(entries[i + 1], '^(%d+) (%d+)')
+  if redis.call('HEXISTS', KEYS[8], entries[i]) == 0 then
+    queued[#queued + 1] = position
+    queued[#queued + 1] = entries[i]
+  else
+    answered = answered + count(trials)
   end
 end
-for _, key in ipairs(KEYS) do redis.call('EXPIRE', key, ARGV[1]) end
-return redis.call('ZCARD', KEYS[2])
+write_all('ZADD', KEYS[4], queued)
+if redis.call('HEXISTS', KEYS[1], ARGV[2] .. ' trials') == 0 then
+  -- It was lost what was spent. The trials are known by the plan all the same; their tokens are not, and answers of
+  -- which there is no plan are nobody's.
+  if answered > 0 then write('HSET', KEYS[1], ARGV[2] .. ' trials', raised(answered, 0)) end
+  if #entries == 0 then write('DEL', KEYS[8]) end
+end
+expire(KEYS, ARGV[1])
+return commit(#queued / 2)

@@ -131,5 +131,5 @@ def _new(answer: str, said: tuple[str, ...], asked: tuple[str, ...]) -> bool:
 
 
 def _holds(text: tuple[str, ...], sought: tuple[str, ...]) -> bool:
-    places = (place for place, word in enumerate(text) if word == sought[0])
-    return any(text[place : place + len(sought)] == sought for place in places)
+    # As one text, in which a search takes linear time: no word has a space in it.
+    return f" {' '.join(sought)} " in f" {' '.join(text)} "

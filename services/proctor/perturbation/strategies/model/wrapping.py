@@ -34,9 +34,10 @@ _LABEL: Final = re.compile(
     r"(?: \([^()\n]{0,40}\))?[*_]{0,4}:[*_]{0,4}(?:\s+|\Z)",
     re.IGNORECASE,
 )
-_PARAGRAPH_END: Final = re.compile(r"\n[ \t\r]*\n")
+#: With all the space that follows, so that no part of it is read for every line break in it.
+_PARAGRAPH_END: Final = re.compile(r"\n[ \t\r]*+\n\s*+")
 _AFTERWORD: Final = re.compile(
-    r"\s*[*_(\[#>-]{0,4} ?(?:(?:note|notes|explanation|changes|changes made)\b[*_]{0,3}:|let me know\b|"
+    r"[*_(\[#>-]{0,4} ?(?:(?:note|notes|explanation|changes|changes made)\b[*_]{0,3}:|let me know\b|"
     r"(?:i )?hope (?:this|that) (?:helps|works)|"
     r"i(?:'ve| have)? (?:kept|changed|preserved|reworded|rephrased|replaced|used|tried|aimed)\b|"
     rf"(?:this|the) (?:{_SUCH} )?{_NOUN} (?:keeps|preserves|maintains|retains|uses|has|asks|is)\b|"
