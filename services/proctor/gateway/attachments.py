@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from proctor.domain.errors import BadInputError
+from proctor.domain.hub import NO_HUB, HubAccess
 from proctor.domain.problems import visible
 from proctor.domain.suite import Suite
 from proctor.formats.suites import calibration_path
@@ -21,7 +22,12 @@ _MAX_NAME: Final = 64
 
 
 def gather_attached(
-    suite: Suite, files: Mapping[str, bytes], bundle: Path, benchmarks: Path | None = None
+    suite: Suite,
+    files: dict[str, bytes],
+    bundle: Path,
+    benchmarks: Path | None = None,
+    *,
+    hub: HubAccess = NO_HUB,
 ) -> AuditData:
     """Read the files that a suite names from what was sent along. No file of this machine is read under such a name.
 
@@ -29,9 +35,10 @@ def gather_attached(
 
     Args:
         suite: the suite.
-        files: content by name, as the suite names them.
+        files: content by name, as the suite names them; taken out as it is placed, so that it is in memory once.
         bundle: the reference bundle, for the benchmark that Proctor ships.
         benchmarks: the operator's folder of benchmarks, for suites that name no file.
+        hub: what the operator lets suites have of the hub; what he has not said he lets no caller have.
 
     Raises:
         BadInputError: when a file is missing or superfluous, cannot be read, or what `gather` refuses.
@@ -46,9 +53,9 @@ def gather_attached(
         raise BadInputError(f"the suite names no file {visible(unasked[0])}: send along only what it names")
     with tempfile.TemporaryDirectory(prefix="proctor-submit-") as folder:
         base = Path(folder)
-        placed = {name: _place(base, place, name, files[name]) for place, name in enumerate(wanted)}
+        placed = {name: _place(base, place, name, files.pop(name)) for place, name in enumerate(wanted)}
         try:
-            data = gather(_placed(suite, placed), base, bundle, benchmarks)
+            data = gather(_placed(suite, placed), base, bundle, benchmarks, hub=hub.of_others())
         except BadInputError as error:
             raise BadInputError(_renamed(str(error), base, placed)) from None
     return data._replace(suite=suite, notes=tuple(_renamed(note, base, placed) for note in data.notes))

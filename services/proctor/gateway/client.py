@@ -13,15 +13,17 @@ import grpc
 from proctor.domain.errors import BadInputError, ProctorError, StackError
 from proctor.domain.messages import Priority
 from proctor.domain.problems import visible
+from proctor.formats.named_file import read_named_file
 from proctor.formats.suites import load_suite, read_suite_file
-from proctor.gateway.convert import priority_name, status_of, submitted_of
+from proctor.gateway.convert import listed_of, priority_name, status_of, submitted_of
 from proctor.gateway.desk import DEFAULT_LIMIT, Submitted
 from proctor.gateway.named_files import named_files
 from proctor.gateway.rpc import audit_pb2 as pb
 from proctor.gateway.rpc import audit_pb2_grpc
 from proctor.gateway.status import AuditStatus
-from proctor.gateway.token import metadata_of
-from proctor.runtime.grpc_serving import Address
+from proctor.runtime.audit_state import UnreadableAudit
+from proctor.runtime.grpc_serving import Address, ClientTls
+from proctor.runtime.grpc_tokens import metadata_of
 
 #: A submission may carry a benchmark, and is read before it is answered; everything else is a look at a row.
 _SUBMIT_S: Final = 300.0
@@ -29,9 +31,19 @@ _CALL_S: Final = 30.0
 #: Between two looks of a watch, in seconds.
 _INTERVAL_S: Final = 0.5
 _DEFAULT_PORT: Final = 50061
+#: A list of 1,000 statuses, each with ten causes of 300 characters and a decision's reasons.
+MAX_REPLY_BYTES: Final = 64 << 20
+#: A file that a suite names is sent whole; servers take 1 GiB at most, and 32 MiB unless they are told otherwise.
+MAX_FILE_BYTES: Final = 1 << 30
 _SCHEMES: Final = {"grpc": False, "grpcs": True}
 #: How gRPC itself says that nobody answered.
 _NOT_REACHED: Final = "failed to connect"
+#: How it says that a certificate is not to be trusted: unknown, expired, or of another name.
+_UNTRUSTED: Final = ("CERTIFICATE_VERIFY_FAILED", "Hostname Verification", "Peer name")
+#: How it says that one of both sides hung up before anything was said.
+_HANDSHAKE: Final = ("handshake", "Socket closed", "Connection reset", "Broken pipe")
+#: How it says that a message is larger than the service takes.
+_LARGER: Final = "larger than max"
 _TOO_LARGE: Final = (
     ". A benchmark that is too large to be sent can be put in the server's folder of benchmarks (PROCTOR_BENCHMARKS), "
     "and the suite name it without a path"
@@ -96,9 +108,9 @@ class RemoteDesk:
         """See `AuditDesk`."""
         return status_of(self._call(self._stub.Get, pb.GetRequest(audit=audit)))
 
-    def audits(self, limit: int = DEFAULT_LIMIT) -> list[AuditStatus]:
+    def audits(self, limit: int = DEFAULT_LIMIT) -> list[AuditStatus | UnreadableAudit]:
         """See `AuditDesk`."""
-        return [status_of(audit) for audit in self._call(self._stub.List, pb.ListRequest(limit=limit)).audits]
+        return [listed_of(audit) for audit in self._call(self._stub.List, pb.ListRequest(limit=limit)).audits]
 
     def watch(self, audit: str) -> Iterator[AuditStatus]:
         """See `AuditDesk`."""
@@ -136,32 +148,65 @@ class RemoteDesk:
         if code in _REFUSALS:
             return BadInputError(details)
         if code is grpc.StatusCode.UNAVAILABLE:
-            hint = "; is `proctor gateway` up there?" if _NOT_REACHED in details else ""
+            hint = _hint(details)
             return StackError(f"the service at {self._server} cannot do this now: {details}{hint}")
         if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
-            return ProctorError(f"the service at {self._server} takes no more: {details}{too_much}")
+            larger = too_much if _LARGER in details else ""
+            return ProctorError(f"the service at {self._server} takes no more: {details}{larger}")
         return ProctorError(f"the service at {self._server} failed with {code.name}: {details}")
 
 
+def _hint(details: str) -> str:
+    """What to do about a service that could not be reached, as far as gRPC's words tell why."""
+    if any(word in details for word in _UNTRUSTED):
+        return (
+            "; its certificate is not one that is trusted here: name its authority with --ca (PROCTOR_GATEWAY_CA), and "
+            "call it by a name that stands in it"
+        )
+    if any(word in details for word in _HANDSHAKE):
+        return (
+            "; the line was closed before the first word: does the service speak TLS (grpcs://), and want a client's "
+            "certificate (--certificate and --key)?"
+        )
+    return "; is `proctor gateway` up there?" if _NOT_REACHED in details else ""
+
+
 def _content(path: Path, field: str) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise BadInputError(f"{field}: {path} cannot be read: {error.strerror}") from None
+    return read_named_file(path, field, most=MAX_FILE_BYTES, mend="no server takes as much")
 
 
 @contextmanager
-def remote_desk(server: str, token: str | None) -> Iterator[RemoteDesk]:
+def remote_desk(
+    server: str, token: str | None, *, tls: ClientTls | None = None, insecure: bool = False
+) -> Iterator[RemoteDesk]:
     """Audits through the service at `grpc://host:port` or `grpcs://host:port`; the channel is closed with the block.
 
+    Args:
+        server: the address.
+        token: what the service asks for; None where it asks for nothing.
+        tls: whom to trust, and who this client is; None for those whom gRPC trusts.
+        insecure: whether the token may be sent to another machine in clear text.
+
     Raises:
-        BadInputError: when the address is of another form.
+        BadInputError: when the address is of another form, its token would be sent in clear text, or a certificate
+            cannot be used.
     """
     where = ServerAddress.parse(server)
-    # A submission may be as large as the server takes.
-    options = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
+    if not where.tls and token is not None and not where.address.loopback and not insecure:
+        raise BadInputError(
+            f"--server is {visible(server)}, which would carry the token and the items in clear text over the network: "
+            "use grpcs:// (with --ca for an authority of your own), or give --insecure (PROCTOR_GATEWAY_INSECURE=1) "
+            "where something else keeps the line secret, e.g. a tunnel"
+        )
+    if not where.tls and tls is not None:
+        raise BadInputError(
+            f"--server is {visible(server)}, which is spoken to without TLS: use grpcs:// with --ca, --certificate and "
+            "--key, or leave them out"
+        )
+    # A submission may be as large as the server takes; what comes back is a list of statuses at most.
+    options = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", MAX_REPLY_BYTES)]
     channel = (
-        grpc.secure_channel(str(where.address), grpc.ssl_channel_credentials(), options)
+        grpc.secure_channel(str(where.address), (tls or ClientTls()).credentials(), options)
         if where.tls
         else grpc.insecure_channel(str(where.address), options)
     )

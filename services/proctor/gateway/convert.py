@@ -7,10 +7,11 @@ from typing import Final
 from proctor.domain.decision import DecisionOutcome, Reason
 from proctor.domain.errors import BadInputError
 from proctor.domain.messages import Priority
+from proctor.domain.submitter import LOCAL_NAME
 from proctor.gateway.desk import Submitted
 from proctor.gateway.rpc import audit_pb2 as pb
 from proctor.gateway.status import AuditStatus, Failure, TokensSpent, Trials, Verdict
-from proctor.runtime.audit_state import AuditState
+from proctor.runtime.audit_state import AuditState, UnreadableAudit
 
 _STATE: Final = "AUDIT_STATE_"
 _OUTCOME: Final = "OUTCOME_"
@@ -56,8 +57,26 @@ def audit_message(status: AuditStatus) -> pb.Audit:
         rate=status.rate,
         eta_s=status.eta_s,
         away_s=status.away_s,
+        services_away=status.services_away,
         decision=None if status.decision is None else _decision_message(status.decision),
+        submitter=status.submitter,
     )
+
+
+def listed_message(listed: AuditStatus | UnreadableAudit) -> pb.Audit:
+    """An audit of a list as a message; without a state where this server cannot read it, and `detail` says why."""
+    if isinstance(listed, UnreadableAudit):
+        return pb.Audit(audit_id=listed.audit_id, created_at=listed.created_at, detail=listed.why)
+    return audit_message(listed)
+
+
+def listed_of(message: pb.Audit) -> AuditStatus | UnreadableAudit:
+    """The audit of a list that a message carries. One that cannot be read does not stand in the others' way."""
+    try:
+        return status_of(message)
+    except BadInputError as error:
+        why = str(error) if message.state != pb.AUDIT_STATE_UNSPECIFIED else message.detail or str(error)
+        return UnreadableAudit(message.audit_id, message.created_at, why)
 
 
 def submitted_message(submitted: Submitted) -> pb.SubmitReply:
@@ -114,7 +133,10 @@ def status_of(message: pb.Audit) -> AuditStatus:
         rate=message.rate if message.HasField("rate") else None,
         eta_s=message.eta_s if message.HasField("eta_s") else None,
         away_s=message.away_s if message.HasField("away_s") else None,
+        services_away=tuple(message.services_away),
         decision=_verdict_of(message.decision) if message.HasField("decision") else None,
+        # A service of before there were names leaves it out.
+        submitter=message.submitter or LOCAL_NAME,
     )
 
 

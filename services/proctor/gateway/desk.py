@@ -9,10 +9,12 @@ from typing import Final, NamedTuple, Protocol
 from proctor.domain.errors import BadInputError
 from proctor.domain.messages import Priority
 from proctor.gateway.status import AuditStatus
-from proctor.runtime.audit_state import AuditState
+from proctor.runtime.audit_state import AuditState, UnreadableAudit
 
 #: Audits that a list holds where nobody says how many.
 DEFAULT_LIMIT: Final = 50
+#: Of an audit's name: an id has 16 hex digits and a number.
+MAX_AUDIT_CHARACTERS: Final = 64
 
 
 class UnknownAuditError(BadInputError):
@@ -43,8 +45,8 @@ class AuditDesk(Protocol):
     def status(self, audit: str) -> AuditStatus:
         """An audit as it is now."""
 
-    def audits(self, limit: int = DEFAULT_LIMIT) -> list[AuditStatus]:
-        """Audits on record, the newest first."""
+    def audits(self, limit: int = DEFAULT_LIMIT) -> list[AuditStatus | UnreadableAudit]:
+        """Audits on record, the newest first; those that need a newer Proctor are named among them."""
 
     def watch(self, audit: str) -> Iterator[AuditStatus]:
         """An audit as it is now and later, with its pace, until it has ended."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from proctor.domain.decision import DecisionEvent
 from proctor.gateway.status import AuditStatus, TokensSpent, Trials, Verdict, failures_by_cause
 from proctor.router.audit import AuditView
 from proctor.router.ledger import Ledger
 from proctor.router.pools import Pools
 from proctor.router.stages import stage_under_way
 from proctor.runtime.audit_state import AuditState
+from proctor.runtime.decisions import decision_of
 from proctor.runtime.records import Records
 
 
@@ -44,6 +44,7 @@ def read_status(audit: AuditView, records: Records, counts: Counts | None) -> Au
         created_at=record.created_at,
         stage=inputs.ledger_stage,
         decision=_verdict(records, record.audit_id, record.state),
+        submitter=inputs.submitter,
     )
     if counts is None:
         return status
@@ -70,4 +71,4 @@ def _verdict(records: Records, audit_id: str, state: AuditState) -> Verdict | No
     event = records.decision(audit_id)
     if event is None:
         return None
-    return Verdict.of(DecisionEvent.model_validate(event), records.registration(audit_id))
+    return Verdict.of(decision_of(audit_id, event), records.registration(audit_id))

@@ -8,20 +8,24 @@ import logging
 import signal
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Final
 
 import grpc
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1 import health, health_pb2
 from grpc_reflection.v1alpha import reflection
 
-from proctor.domain.errors import BadInputError
 from proctor.gateway.audits import LocalDesk
 from proctor.gateway.limits import Limits
-from proctor.gateway.rpc import audit_pb2_grpc
 from proctor.gateway.service import SERVICE, AuditServicer
-from proctor.gateway.token import TokenCheck
-from proctor.runtime.grpc_serving import Address, Tls, bind, server_options
+from proctor.runtime.grpc_calls import MAX_REFLECTIONS, Rationed
+from proctor.runtime.grpc_health import PROBES, HealthCalls
+from proctor.runtime.grpc_serving import Address, Tls, bind, hold_to_callers, server_options
+from proctor.runtime.grpc_tokens import TokenCheck, Tokens
 
 log = logging.getLogger(__name__)
+
+#: Where a token is taken from, by servers and clients alike.
+TOKEN_VARIABLE: Final = "PROCTOR_GATEWAY_TOKEN"  # noqa: S105, the name of a variable
 
 
 async def serve(
@@ -30,7 +34,7 @@ async def serve(
     *,
     limits: Limits,
     grace_s: float,
-    token: str | None = None,
+    tokens: Tokens | None = None,
     tls: Tls | None = None,
     ready: Callable[[Address], None],
 ) -> None:
@@ -43,7 +47,7 @@ async def serve(
         address: where to listen.
         limits: what is taken at once.
         grace_s: seconds that open calls have after the signal.
-        token: what callers must show; None asks for none.
+        tokens: what callers must show, and whose each is; None asks for none.
         tls: certificates; None serves plain text.
         ready: told the address, with its real port, once the server listens.
 
@@ -55,7 +59,7 @@ async def serve(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    async with running(desk, address, limits=limits, grace_s=grace_s, token=token, tls=tls) as bound:
+    async with running(desk, address, limits=limits, grace_s=grace_s, tokens=tokens, tls=tls) as bound:
         ready(bound)
         await stop.wait()
         log.info("stopping: open calls have %g s", grace_s)
@@ -68,7 +72,7 @@ async def running(
     *,
     limits: Limits,
     grace_s: float = 0.0,
-    token: str | None = None,
+    tokens: Tokens | None = None,
     tls: Tls | None = None,
 ) -> AsyncIterator[Address]:
     """The server, listening, for as long as the block lasts; gives the address with its real port.
@@ -76,21 +80,20 @@ async def running(
     Raises:
         BadInputError: as `serve`.
     """
-    if token is None and not address.loopback:
-        raise BadInputError(
-            f"{address} can be reached from other machines, which could begin and cancel audits: set "
-            "PROCTOR_GATEWAY_TOKEN to what callers must show, or listen on 127.0.0.1"
-        )
+    hold_to_callers(
+        address, tls, has_tokens=tokens is not None, variable=TOKEN_VARIABLE, what="begin and cancel audits"
+    )
+    checks = [] if tokens is None else [TokenCheck(tokens, TOKEN_VARIABLE)]
+    calls = limits.max_watches + limits.max_other_calls + PROBES
     server = grpc.aio.server(
-        interceptors=[] if token is None else [TokenCheck(token)],
-        options=server_options(limits.max_message_bytes),
-        maximum_concurrent_rpcs=limits.max_watches + limits.max_other_calls,
+        interceptors=[*checks, Rationed(reflection.SERVICE_NAME, MAX_REFLECTIONS)],
+        options=server_options(limits.max_message_bytes, calls),
+        maximum_concurrent_rpcs=calls,
     )
     with ThreadPoolExecutor(max_workers=limits.threads, thread_name_prefix="gateway-stores") as workers:
-        servicer = AuditServicer(desk, workers, limits)
+        servicer = AuditServicer(desk, workers, limits, tokens)
         states = health.aio.HealthServicer()
-        audit_pb2_grpc.add_AuditServiceServicer_to_server(servicer, server)
-        health_pb2_grpc.add_HealthServicer_to_server(states, server)
+        server.add_generic_rpc_handlers((servicer.handler(), HealthCalls(states).handler()))
         reflection.enable_server_reflection((SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
         bound = bind(server, address, tls)
         await states.set(SERVICE, health_pb2.HealthCheckResponse.SERVING)

@@ -9,6 +9,7 @@ from typing import Final
 from proctor.domain.base import Frozen
 from proctor.domain.decision import DecisionEvent, DecisionOutcome, Reason
 from proctor.domain.messages import Priority
+from proctor.domain.submitter import LOCAL_NAME
 from proctor.runtime.audit_state import AuditState
 
 #: Causes that are told apart; the rest is counted together.
@@ -99,7 +100,11 @@ class AuditStatus(Frozen):
     """Seconds until the stage ends at that rate; only while the audit is watched, and some trials end."""
     away_s: float | None = None
     """For how many seconds the servers that the stage asks have not answered; None while they do."""
+    services_away: tuple[str, ...] = ()
+    """Services of which no worker has been heard of for a while; none once it has ended."""
     decision: Verdict | None = None
+    submitter: str = LOCAL_NAME
+    """Who started it last: a token's name, `default` for a gateway's one token, `local` for its own terminal."""
 
     @property
     def ended(self) -> bool:

@@ -129,7 +129,7 @@ class CancelRequest(_message.Message):
     def __init__(self, audit: _Optional[str] = ...) -> None: ...
 
 class Audit(_message.Message):
-    __slots__ = ("audit_id", "suite", "model_id", "state", "paused", "priority", "detail", "created_at", "stage", "trials", "failures", "spent", "rate", "eta_s", "decision", "away_s")
+    __slots__ = ("audit_id", "suite", "model_id", "state", "paused", "priority", "detail", "created_at", "stage", "trials", "failures", "spent", "rate", "eta_s", "decision", "away_s", "submitter", "services_away")
     AUDIT_ID_FIELD_NUMBER: _ClassVar[int]
     SUITE_FIELD_NUMBER: _ClassVar[int]
     MODEL_ID_FIELD_NUMBER: _ClassVar[int]
@@ -146,6 +146,8 @@ class Audit(_message.Message):
     ETA_S_FIELD_NUMBER: _ClassVar[int]
     DECISION_FIELD_NUMBER: _ClassVar[int]
     AWAY_S_FIELD_NUMBER: _ClassVar[int]
+    SUBMITTER_FIELD_NUMBER: _ClassVar[int]
+    SERVICES_AWAY_FIELD_NUMBER: _ClassVar[int]
     audit_id: str
     suite: str
     model_id: str
@@ -162,7 +164,9 @@ class Audit(_message.Message):
     eta_s: float
     decision: Decision
     away_s: float
-    def __init__(self, audit_id: _Optional[str] = ..., suite: _Optional[str] = ..., model_id: _Optional[str] = ..., state: _Optional[_Union[AuditState, str]] = ..., paused: bool = ..., priority: _Optional[_Union[Priority, str]] = ..., detail: _Optional[str] = ..., created_at: _Optional[str] = ..., stage: _Optional[str] = ..., trials: _Optional[_Union[Trials, _Mapping]] = ..., failures: _Optional[_Iterable[_Union[Failure, _Mapping]]] = ..., spent: _Optional[_Union[Spent, _Mapping]] = ..., rate: _Optional[float] = ..., eta_s: _Optional[float] = ..., decision: _Optional[_Union[Decision, _Mapping]] = ..., away_s: _Optional[float] = ...) -> None: ...
+    submitter: str
+    services_away: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, audit_id: _Optional[str] = ..., suite: _Optional[str] = ..., model_id: _Optional[str] = ..., state: _Optional[_Union[AuditState, str]] = ..., paused: bool = ..., priority: _Optional[_Union[Priority, str]] = ..., detail: _Optional[str] = ..., created_at: _Optional[str] = ..., stage: _Optional[str] = ..., trials: _Optional[_Union[Trials, _Mapping]] = ..., failures: _Optional[_Iterable[_Union[Failure, _Mapping]]] = ..., spent: _Optional[_Union[Spent, _Mapping]] = ..., rate: _Optional[float] = ..., eta_s: _Optional[float] = ..., decision: _Optional[_Union[Decision, _Mapping]] = ..., away_s: _Optional[float] = ..., submitter: _Optional[str] = ..., services_away: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Trials(_message.Message):
     __slots__ = ("planned", "done", "under_way", "dead")
