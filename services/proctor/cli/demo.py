@@ -48,6 +48,7 @@ def demo(home: Path, bundle: Path | None, output: str) -> ExitCode:
     the leaked one blocked.
     """
     from proctor.cli.audits.auditing import run_audits
+    from proctor.cli.audits.away import Attendant
     from proctor.cli.audits.results import print_results
     from proctor.cli.local import stack_for
     from proctor.domain.suite_problems import parse_suite
@@ -69,7 +70,7 @@ def demo(home: Path, bundle: Path | None, output: str) -> ExitCode:
             version = registry.ensure_version(suite.model.model_id, suite.model.model_version)
             say(f"Registered {name}, version {version}, in MLflow.", err=True)
             audited.append(gather(suite, home / "suites", settings.bundle))
-        results = run_audits(audited, settings, check_health=stack.check)
+        results = run_audits(audited, settings, attendant=Attendant(stack))
         services = {service.name: service.version for service in stack.status()}
         counts = {
             "triton_answers": triton_answers(stack),
@@ -127,9 +128,12 @@ def triton_answers(stack: LocalStack) -> dict[str, int]:
     """How many requests Triton itself says each model has answered; empty when models are served in process."""
     import httpx
 
-    ports = next((service.ports for service in stack.status() if service.name == "triton"), None)
-    if ports is None:
+    from proctor.runtime.local_services import TRITON, triton_sockets
+
+    if all(service.name != TRITON for service in stack.status()):
         return {}
-    text = httpx.get(f"http://127.0.0.1:{ports['metrics']}/metrics", timeout=10.0).text
+    transport = httpx.HTTPTransport(uds=str(triton_sockets(stack.home).metrics))
+    with httpx.Client(transport=transport, timeout=10.0) as client:
+        text = client.get("http://localhost/metrics").text
     rows = re.findall(r'^nv_inference_request_success\{model="([^"]+)",[^}]*\} (\d+)', text, re.MULTILINE)
     return {model: int(count) for model, count in rows if model in EXPECTED}

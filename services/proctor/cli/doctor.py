@@ -21,7 +21,8 @@ def doctor(home: Path, output: str) -> ExitCode:
     """Say what this machine has and lacks, and the mend for each. Exit code 1 when something required is missing.
 
     The endpoints of PROCTOR_ENDPOINTS are read and not asked. Of object storage and Kubernetes, the client libraries
-    are looked for where the settings need them.
+    are looked for where the settings need them. The Redis of PROCTOR_LEDGER_URL is asked whether it keeps what is
+    written there.
 
     \b
     Example:

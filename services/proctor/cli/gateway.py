@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import os
 from pathlib import Path
 
 import click
 
 from proctor.cli.audits.reaching import TOKEN_VARIABLE, home_settings, token_from_environment
 from proctor.cli.options import home_option
+from proctor.cli.serving import secrecy, serving_options, tls_of, tokens_of, with_own_token
 from proctor.cli.terminal import say
 from proctor.domain.errors import BadInputError
+from proctor.domain.problems import visible
 
-_FILE = click.Path(path_type=Path, dir_okay=False)
 
-
-@click.command()
+@click.group(invoke_without_command=True)
 @home_option
 @click.option(
     "--host",
@@ -38,31 +40,12 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     envvar="PROCTOR_GATEWAY_MAX_WATCHES",
     help="Audits that are watched at once; further ones are refused. [default: 96]",
 )
-@click.option(
-    "--max-message-bytes",
-    type=click.IntRange(1_024, 1 << 30),
-    envvar="PROCTOR_GATEWAY_MAX_MESSAGE_BYTES",
-    help="Largest submission, a suite with its files. [default: 32 MiB]",
+@serving_options(
+    "PROCTOR_GATEWAY", message="Largest submission, a suite with its files.", most_bytes=1 << 30, default="32 MiB"
 )
-@click.option(
-    "--grace",
-    "grace_s",
-    type=click.FloatRange(0, 3_600),
-    envvar="PROCTOR_GATEWAY_GRACE",
-    default=10.0,
-    show_default=True,
-    help="Seconds that open calls have to end after SIGTERM; watches end at once.",
-)
-@click.option("--tls-cert", type=_FILE, envvar="PROCTOR_GATEWAY_TLS_CERT", help="PEM file of the certificate.")
-@click.option("--tls-key", type=_FILE, envvar="PROCTOR_GATEWAY_TLS_KEY", help="PEM file of its key.")
-@click.option(
-    "--tls-client-ca",
-    type=_FILE,
-    envvar="PROCTOR_GATEWAY_TLS_CLIENT_CA",
-    help="PEM file of an authority; only clients with a certificate of it are let in.",
-)
-@click.option("--log-level", default="INFO", show_default=True, help="Level of the log on standard error.")
+@click.pass_context
 def gateway(
+    context: click.Context,
     home: Path,
     host: str,
     port: int,
@@ -79,16 +62,20 @@ def gateway(
     \b
     proctor gateway --port 50061
     proctor audit list --server grpc://127.0.0.1:50061
-    grpcurl -plaintext 127.0.0.1:50061 list
 
     The contract is protos/proctor/v1/audit.proto, which the server also tells by reflection. Audits are those of the
     stack that runs in the same home, or of PROCTOR_RECORDS_URL, PROCTOR_LEDGER_URL and PROCTOR_BROKER_URL. Files that
     a suite names come with it: none of this machine is read under a caller's name.
 
     With PROCTOR_GATEWAY_TOKEN set, callers must show that token (`authorization: Bearer TOKEN`), but for probes of
-    the health service. Without it, only 127.0.0.1 and its like can be listened on. SIGTERM lets open calls end within
-    --grace and leaves.
+    the health service. PROCTOR_GATEWAY_TOKENS names callers, {"ci": "sha256:…"} or @file: each sees and steers its own
+    audits, within the ceilings of PROCTOR_CEILINGS, and those of {"token": …, "operator": true} all of them. Without
+    either, other machines are let in by certificates of --client-ca alone, and on 127.0.0.1 and its like a token is
+    drawn for the time that the server runs: commands with the same home find it by themselves, and no other user of
+    the machine can. SIGTERM lets open calls end within --grace and leaves; watches end at once.
     """
+    if context.invoked_subcommand is not None:
+        return
     import asyncio
 
     try:
@@ -97,23 +84,86 @@ def gateway(
         raise BadInputError(f"the gRPC service needs {error.name}: pip install 'proctor[gateway]'") from None
     from proctor.gateway.audits import local_desk
     from proctor.gateway.limits import Limits
-    from proctor.runtime.grpc_serving import Address, Tls
+    from proctor.runtime.grpc_serving import Address
+    from proctor.runtime.own_servers import GATEWAY
 
-    if (tls_cert is None) != (tls_key is None) or (tls_client_ca is not None and tls_cert is None):
-        raise BadInputError("TLS needs --tls-cert and --tls-key together; --tls-client-ca comes on top of both")
-    tls = Tls(tls_cert, tls_key, tls_client_ca) if tls_cert is not None and tls_key is not None else None
-    address, token = Address(host, port), token_from_environment()
+    tls = tls_of(tls_cert, tls_key, tls_client_ca)
+    address = Address(host, port)
+    tokens = tokens_of(token_from_environment(), os.environ.get(f"{TOKEN_VARIABLE}S", ""), variable=TOKEN_VARIABLE)
     given = {"max_watches": max_watches, "max_message_bytes": max_message_bytes}
     limits = Limits()._replace(**{name: value for name, value in given.items() if value is not None})
     logging.basicConfig(level=log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
 
     def ready(bound: Address) -> None:
+        listens(bound.port)
         if tls is None and not address.loopback:
             say(
                 "proctor: warning: other machines send plain text, and the token in it: give --tls-cert and --tls-key",
                 err=True,
             )
-        say(f"the gateway listens on {bound}{' (TLS)' if tls else ''}{' (with a token)' if token else ''}", err=True)
+        say(f"the gateway listens on {bound}{secrecy(tls, tokens)}", err=True)
 
-    with local_desk(home_settings(home)) as desk:
-        asyncio.run(serve(desk, address, limits=limits, grace_s=grace_s, token=token, tls=tls, ready=ready))
+    with (
+        with_own_token(tokens, home, GATEWAY, address, tls) as (tokens, listens),
+        local_desk(home_settings(home), serves=True) as desk,
+    ):
+        asyncio.run(serve(desk, address, limits=limits, grace_s=grace_s, tokens=tokens, tls=tls, ready=ready))
+
+
+@gateway.command()
+@click.argument("name", required=False)
+def token(name: str | None) -> None:
+    """Print a new token, and for a caller NAME the line that PROCTOR_GATEWAY_TOKENS holds of it.
+
+    The token goes to standard output alone, and is written down nowhere: hand it to its caller, who sets
+    PROCTOR_GATEWAY_TOKEN. A server is told its digest, which nobody can call with.
+
+    \b
+    Examples:
+      export PROCTOR_GATEWAY_TOKEN="$(proctor gateway token)"
+      proctor gateway token ci
+    """
+    from proctor.domain.submitter import RESERVED, is_name
+    from proctor.runtime.grpc_tokens import new_token, token_digest
+
+    if name is not None and (name in RESERVED or not is_name(name)):
+        raise BadInputError(
+            f"NAME is {visible(name[:80])}: use small letters, digits, '.', '_' and '-', and none of "
+            f"{', '.join(sorted(RESERVED))}"
+        )
+    made = new_token()
+    click.echo(made)
+    if name is not None:
+        say(f'the server is told {{"{name}": "{token_digest(made)}"}} in {TOKEN_VARIABLE}S', err=True)
+
+
+@gateway.command()
+@click.argument("suite_file", metavar="SUITE", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--name/--no-name", default=True, help="Mark the benchmark's name too.  [default: name]")
+def mark(suite_file: Path, name: bool) -> None:
+    """Print what marks the benchmark of SUITE as private in PROCTOR_PRIVATE_BENCHMARKS: JSON on standard output.
+
+    Its name, the digest of its file, and a digest of each of its items, by which a copy is found under any name, in any
+    order and form, whole or in part. Items that are marked go to endpoints alone that PROCTOR_ENDPOINTS approves with
+    "private": true, or that are on the machine itself. The digests tell nothing of the items to who does not have them.
+
+    \b
+    Example:
+      proctor gateway mark suite.json > /etc/proctor/private.json
+      export PROCTOR_PRIVATE_BENCHMARKS=@/etc/proctor/private.json
+    """
+    from proctor.formats.items import load_items
+    from proctor.formats.suites import content_digests, load_suite
+    from proctor.runtime.settings import Settings
+    from proctor.text.sameness import question_digest
+
+    suite, settings = load_suite(suite_file), Settings.from_environment()
+    where = suite_file.parent, settings.bundle, settings.benchmarks
+    items = load_items(suite.dataset, *where).items
+    file = content_digests(suite, *where).dataset
+    marks = {
+        "names": [suite.dataset.benchmark_name] if name else [],
+        "datasets": [] if file is None else [file],
+        "items": sorted({question_digest(item.question, item.choices) for item in items}),
+    }
+    click.echo(json.dumps(marks, indent=1))

@@ -7,7 +7,6 @@ import io
 import os
 import signal
 import sys
-import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -46,8 +45,10 @@ COMMANDS: dict[str, Entry] = {
     "compare": Entry("proctor.cli.logs.compare:compare", "Compare two logs item by item: what is a difference worth?"),
     "truncation": Entry("proctor.cli.logs.truncation:truncation", "Say whether answers were cut; sort the wrong ones."),
     "power": Entry("proctor.cli.logs.power:power", "Say what comparing two runs can find, or how many items it takes."),
+    "artifacts": Entry("proctor.cli.artifacts:artifacts", "Remove old prompts and completions."),
     "gateway": Entry("proctor.cli.gateway:gateway", "Serve audits over gRPC: submit, watch and steer them."),
     "perturbation": Entry("proctor.cli.perturbation:perturbation", "Serve rewordings over gRPC."),
+    "records": Entry("proctor.cli.records:records", "Migrate the record store, and say its version."),
     "worker": Entry("proctor.cli.worker:worker", "Run the worker of one service."),
 }
 
@@ -134,11 +135,13 @@ def _show_crash(error: Exception, home: Path) -> int:
         say("".join(traceback.format_exception(error)), err=True)
         return ExitCode.FAILURE
     summary = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-    path = home / "logs" / f"crash-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.log"
+    # Loaded when it is needed: `proctor --help` is not to wait for it.
+    from proctor.runtime.log_files import write_crash
+    from proctor.runtime.private import tighten
+
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(traceback.format_exception(error)), encoding="utf-8", errors="backslashreplace")
-        where = f"the traceback is in {path}"
+        tighten(home)
+        where = f"the traceback is in {write_crash(home, ''.join(traceback.format_exception(error)))}"
     except OSError as failure:
         where = f"set PROCTOR_TRACEBACK=1 to see the traceback, which could not be written ({clean(failure)})"
     say(f"proctor: error: unexpected {summary}; {where}", err=True)

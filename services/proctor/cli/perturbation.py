@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import logging
 import os
+from contextlib import closing
 from pathlib import Path
 
 import click
 
 from proctor.cli.options import home_option
+from proctor.cli.serving import secrecy, serving_options, tls_of, tokens_of, with_own_token
 from proctor.cli.terminal import say
 from proctor.domain.errors import BadInputError
 
-_FILE = click.Path(path_type=Path, dir_okay=False)
+#: What callers must show; with an S behind, the tokens of callers by their names.
+_TOKEN = "PROCTOR_PERTURBATION_TOKEN"  # noqa: S105, the name of a variable
 
 
 @click.group()
@@ -43,35 +46,17 @@ def perturbation() -> None:
     help="Streams at once; further ones are refused. [default: 16]",
 )
 @click.option(
-    "--max-message-bytes",
-    type=click.IntRange(1_024, 64 << 20),
-    envvar="PROCTOR_PERTURBATION_MAX_MESSAGE_BYTES",
-    help="Largest message; a larger one ends its stream. [default: 1 MiB]",
-)
-@click.option(
     "--max-in-flight",
     type=click.IntRange(1, 100_000),
     envvar="PROCTOR_PERTURBATION_MAX_IN_FLIGHT",
     help="Messages of a stream that are read ahead of the work. [default: 256]",
 )
-@click.option(
-    "--grace",
-    "grace_s",
-    type=click.FloatRange(0, 3_600),
-    envvar="PROCTOR_PERTURBATION_GRACE",
-    default=10.0,
-    show_default=True,
-    help="Seconds that open streams have to end after SIGTERM.",
+@serving_options(
+    "PROCTOR_PERTURBATION",
+    message="Largest message; a larger one ends its stream.",
+    most_bytes=64 << 20,
+    default="1 MiB",
 )
-@click.option("--tls-cert", type=_FILE, envvar="PROCTOR_PERTURBATION_TLS_CERT", help="PEM file of the certificate.")
-@click.option("--tls-key", type=_FILE, envvar="PROCTOR_PERTURBATION_TLS_KEY", help="PEM file of its key.")
-@click.option(
-    "--tls-client-ca",
-    type=_FILE,
-    envvar="PROCTOR_PERTURBATION_TLS_CLIENT_CA",
-    help="PEM file of an authority; only clients with a certificate of it are let in.",
-)
-@click.option("--log-level", default="INFO", show_default=True, help="Level of the log on standard error.")
 def serve(
     home: Path,
     listen: str,
@@ -88,19 +73,24 @@ def serve(
     """Serve proctor.v1.Perturbation in the foreground: Perturb, Measure and Calibrate as gRPC streams.
 
     \b
-    proctor perturbation serve --listen 127.0.0.1:50051
-    grpcurl -plaintext 127.0.0.1:50051 list
+    PROCTOR_PERTURBATION_TOKEN="$TOKEN" proctor perturbation serve --listen 127.0.0.1:50051
+    grpcurl -plaintext -H "authorization: Bearer $TOKEN" 127.0.0.1:50051 list
 
     The contract is protos/proctor/v1/perturbation.proto, which the server also tells by reflection. The health service
     answers SERVING for proctor.v1.Perturbation once the encoder is loaded. What was made before is taken from the
     variant library in the record store (PROCTOR_RECORDS_URL), which the workers use too. SIGTERM lets open streams
     end within --grace and leaves.
+
+    With PROCTOR_PERTURBATION_TOKEN set, or callers named in PROCTOR_PERTURBATION_TOKENS ({"ci": "sha256:…"} or @file),
+    callers must show a token (`authorization: Bearer TOKEN`), but for probes of health. Without either, other
+    machines are let in by certificates of --client-ca alone, and a server on 127.0.0.1 and its like draws a token for
+    the time it runs, which stands in HOME/run/perturbation-PORT.json for its user alone.
     """
     import asyncio
 
     try:
         from proctor.perturbation.serving.server import serve
-        from proctor.runtime.grpc_serving import Address, Tls
+        from proctor.runtime.grpc_serving import Address
     except ModuleNotFoundError as error:
         raise BadInputError(f"the gRPC service needs {error.name}: pip install 'proctor[grpc]'") from None
     from proctor.perturbation.encoder import ResolvedEncoder, resolve_encoder
@@ -108,13 +98,15 @@ def serve(
     from proctor.perturbation.serving.limits import Limits
     from proctor.perturbation.serving.stream_engine import StreamEngine
     from proctor.runtime.garbage import prepare_for_many_objects
+    from proctor.runtime.own_servers import PERTURBATION
+    from proctor.runtime.private import tighten_stores
     from proctor.runtime.records import Records
     from proctor.runtime.settings import Settings
 
     address = Address.parse(listen)
-    if (tls_cert is None) != (tls_key is None) or (tls_client_ca is not None and tls_cert is None):
-        raise BadInputError("TLS needs --tls-cert and --tls-key together; --tls-client-ca comes on top of both")
-    tls = Tls(tls_cert, tls_key, tls_client_ca) if tls_cert is not None and tls_key is not None else None
+    tls = tls_of(tls_cert, tls_key, tls_client_ca)
+    single, several = os.environ.get(_TOKEN) or None, os.environ.get(f"{_TOKEN}S", "")
+    tokens = tokens_of(single, several, variable=_TOKEN)
     given = {
         "max_streams": max_streams, "max_message_bytes": max_message_bytes, "max_in_flight": max_in_flight
     }  # fmt: skip
@@ -127,16 +119,16 @@ def serve(
         )
 
     def ready(bound: Address) -> None:
-        say(f"the perturbation service listens on {bound}{' (TLS)' if tls else ''}", err=True)
+        listens(bound.port)
+        say(f"the perturbation service listens on {bound}{secrecy(tls, tokens)}", err=True)
 
-    records = Records(settings.records_url)
+    tighten_stores(settings.home, settings.artifacts)
+    records = Records(settings.records_url, migrate=settings.records_migrate.services)
     prepare_for_many_objects()
 
     def resolve() -> ResolvedEncoder:
         return resolve_encoder(encoder or None, settings.encoder_precision)
 
     engine = StreamEngine(resolve, VariantLibrary(records), settings.bundle)
-    try:
-        asyncio.run(serve(engine, address, limits=limits, grace_s=grace_s, tls=tls, ready=ready))
-    finally:
-        records.close()
+    with closing(records), with_own_token(tokens, home, PERTURBATION, address, tls) as (tokens, listens):
+        asyncio.run(serve(engine, address, limits=limits, grace_s=grace_s, tokens=tokens, tls=tls, ready=ready))

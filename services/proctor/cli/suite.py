@@ -185,7 +185,7 @@ def init(file: Path, force: bool) -> None:
     if file.exists() and not force:
         raise BadInputError(f"{file} exists already; give another name, or --force to overwrite it")
     try:
-        write_atomic(file, text.encode())
+        write_atomic(file, text.encode(), private=False)
     except OSError as error:
         raise BadInputError(f"{file} cannot be written: {error.strerror}; give another path") from None
     click.echo(f"Wrote {file}; check it with `proctor suite validate {file}`.", err=True)

@@ -6,17 +6,21 @@ import importlib
 import logging
 import os
 import signal
+import threading
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import click
 
+from proctor.domain.errors import ExitCode
 from proctor.domain.messages import QUEUES, SERVICES
 
 INFERENCE = "inference"
+ROUTER = "router"
 #: Messages at a time: while one is loaded or stored, the others keep the endpoint busy.
 _INFERENCE_CONCURRENCY = 4
+#: Services that use the record store. They migrate it before they take a message, or say why they cannot use it.
+_KEEP_RECORDS = ("router", "perturbation", "scorer")
 #: gRPC's older polling wakes fewer threads for a message, which saves a client of many small ones a sixth of its
 #: processor time. gRPC reads the variable when it is imported, and logs a line once the word is no more.
 _GRPC_POLLING = ("GRPC_EXPERIMENTS", "-event_engine_client")
@@ -62,64 +66,105 @@ def worker(
     metrics_port: int | None,
     metrics_host: str,
     niceness: int,
-) -> None:
+) -> int:
     """Run the worker of one SERVICE in the foreground.
 
     SIGTERM lets it finish its tasks and leave. The inference worker has PROCTOR_GRACE_S seconds (45) for that: what
     it cannot finish by then it hands back, and another worker gets it. A second SIGTERM has it hand back at once.
 
-    Settings come from PROCTOR_* variables (PROCTOR_HOME, PROCTOR_BROKER_URL, ...). When it consumes its queues
-    it writes HOME/run/worker-SERVICE.ready.
+    A router looks first whether the Redis of PROCTOR_LEDGER_URL keeps what is written there, and refuses one that
+    evicts keys or keeps nothing on disk (PROCTOR_LEDGER_CHECK=warn accepts it).
+
+    Settings come from PROCTOR_* variables (PROCTOR_HOME, PROCTOR_BROKER_URL, ...). When it consumes its queues, and all
+    parts of it run (pool, metrics, the router's timetable), it writes HOME/run/worker-SERVICE.ready. Where one of them
+    dies it ends with exit code 1; the exit code is 0 after a signal alone.
 
     \b
     Eight messages at a time, with http://127.0.0.1:9101/metrics:
       proctor worker inference --concurrency 8 --metrics-port 9101
     """
-    from celery.signals import worker_ready, worker_shutdown
+    from celery.signals import worker_init, worker_ready, worker_shutdown
 
     from proctor.runtime.broker_loss import SurvivesItsBroker
     from proctor.runtime.events import KnowsTheExchange
     from proctor.runtime.files import write_atomic
+    from proctor.runtime.foreign_entries import PutsAsideForeignTasks, read_carefully
     from proctor.runtime.garbage import prepare_for_many_objects
+    from proctor.runtime.message_versions import GivesBackUnknownTasks
     from proctor.runtime.presence import announcing
-    from proctor.runtime.tasks import configure, worker_id, worker_presence, worker_settings
+    from proctor.runtime.private import tighten_stores, work_privately
+    from proctor.runtime.redis_promises import check_ledger
+    from proctor.runtime.sole_worker import SOLE_VARIABLE, give_back_what_the_former_had
+    from proctor.runtime.tasks import configure, open_records_once, worker_id, worker_presence, worker_settings
+    from proctor.runtime.worker_parts import Part, Timetable, WorkerParts
 
     if service == INFERENCE:
         os.environ.setdefault(*_GRPC_POLLING)
     if niceness:
         os.nice(niceness)
     settings = worker_settings()
+    work_privately()
+    tighten_stores(settings.home, settings.artifacts)
     logging.basicConfig(level=log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     if concurrency is None:
         concurrency = _INFERENCE_CONCURRENCY if service == INFERENCE else 1
+    ready = settings.home / "run" / f"worker-{service}.ready"
+    ready.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    ready.unlink(missing_ok=True)
+    parts = WorkerParts(service, leave_s=settings.timing.grace_s, has_timetable=service == ROUTER)
     with ExitStack() as stack:
         if metrics_port is not None:
-            from proctor.runtime.metrics_server import Address, serving_metrics
+            from proctor.runtime.metrics_server import TOKEN_VARIABLE, Address, serving_metrics
 
-            stack.enter_context(serving_metrics(service, Address(metrics_host, metrics_port), settings))
+            address, token = Address(metrics_host, metrics_port), os.environ.pop(TOKEN_VARIABLE, "")
+            served = stack.enter_context(serving_metrics(service, address, settings, token))
+            parts.add(Part("metrics server", served))
+        if service in _KEEP_RECORDS:
+            open_records_once()
+        if service == ROUTER:
+            check_ledger(settings)
+        read_carefully()
         app = configure(settings)
-        app.steps["consumer"].update((KnowsTheExchange, SurvivesItsBroker))
+        GivesBackUnknownTasks.lease_s = settings.timing.lease_s
+        app.steps["consumer"].update(
+            (KnowsTheExchange, SurvivesItsBroker, PutsAsideForeignTasks, GivesBackUnknownTasks)
+        )
+        if service == ROUTER:
+            app.steps["worker"].add(Timetable)
         importlib.import_module(f"proctor.{service}.tasks")
         prepare_for_many_objects()
-        ready = settings.home / "run" / f"worker-{service}.ready"
-        ready.unlink(missing_ok=True)
+        workers: list[Any] = []
+        is_consuming = threading.Event()
+
+        def made(sender: Any, **_: Any) -> None:
+            workers.append(sender)
 
         def consuming(**_: Any) -> None:
             if service == INFERENCE:
                 _leave_by_any_signal()
-            write_atomic(ready, b"consuming\n")
+            if not is_consuming.is_set():
+                parts.add_celery(workers[0])
+                is_consuming.set()
 
         def leaving(**_: Any) -> None:
             ready.unlink(missing_ok=True)
 
+        worker_init.connect(made, weak=False)
         worker_ready.connect(consuming, weak=False)
         worker_shutdown.connect(leaving, weak=False)
-        if service == INFERENCE:
-            stack.enter_context(announcing(worker_presence(), worker_id(), service, concurrency))
-        app.worker_main(_arguments(service, log_level, concurrency, settings.home))
+        if os.environ.get(SOLE_VARIABLE) == "1":
+            give_back_what_the_former_had(app, QUEUES[service])
+        stack.enter_context(announcing(worker_presence(), worker_id(), service, concurrency))
+        if service == ROUTER:
+            from proctor.router.retaining import retaining
+
+            stack.enter_context(retaining(settings))
+        stack.enter_context(parts.watched(is_consuming, lambda: write_atomic(ready, b"consuming\n")))
+        app.worker_main(_arguments(service, log_level, concurrency))
+    return parts.exit_code or next((worker.exitcode or 0 for worker in workers), ExitCode.FAILURE)
 
 
-def _arguments(service: str, log_level: str, concurrency: int, home: Path) -> list[str]:
+def _arguments(service: str, log_level: str, concurrency: int) -> list[str]:
     """Of Celery's command line."""
     arguments = ["worker", f"--queues={','.join(QUEUES[service])}", f"--hostname={service}@%h"]
     arguments += [f"--loglevel={log_level}", "--without-gossip", "--without-mingle"]
@@ -132,8 +177,6 @@ def _arguments(service: str, log_level: str, concurrency: int, home: Path) -> li
         arguments += ["--pool=solo"]
     else:
         arguments += ["--pool=prefork", f"--concurrency={concurrency}"]
-    if service == "router":
-        arguments += ["--beat", f"--schedule={home / 'run' / 'beat-schedule'}"]
     return arguments
 
 

@@ -51,12 +51,13 @@ def run(suite_file: Path, priority: str, home: Path, output: str) -> ExitCode:
     Exit codes: 0 approved, 1 failure, 2 bad input, 3 review, 4 blocked.
     """
     from proctor.cli.audits.auditing import EXIT_CODES, run_audits
+    from proctor.cli.audits.away import Attendant
     from proctor.cli.audits.results import print_results
     from proctor.cli.local import settings_to_come, stack_for
     from proctor.cli.terminal import print_json
     from proctor.domain.messages import Priority
     from proctor.formats.suites import load_suite
-    from proctor.router.audit import gather
+    from proctor.router.audit import gather, hold_content_private
     from proctor.router.budget import terms_of
     from proctor.router.endpoints import named_endpoints
     from proctor.runtime.settings import LOCAL_TRITON, Settings
@@ -66,13 +67,15 @@ def run(suite_file: Path, priority: str, home: Path, output: str) -> ExitCode:
     suite, settings = load_suite(suite_file), Settings.from_environment()
     # Before anything is started: a file that cannot be read, a model that is not named, or an endpoint that may not be
     # asked should cost no start of a stack.
-    data = gather(suite, suite_file.parent, settings.bundle, settings.benchmarks)
-    terms_of(suite, settings_to_come(home))
+    data = gather(suite, suite_file.parent, settings.bundle, settings.benchmarks, hub=settings.hub)
+    to_come = settings_to_come(home)
+    terms_of(suite, to_come)
+    hold_content_private(data, to_come)
     spec = StackSpec(mlflow=settings.registry_uri is None, triton=LOCAL_TRITON in named_endpoints(suite))
     stays = live_state(home) is not None
     with stack_for(home, spec=spec) as stack:
         (result,) = run_audits(
-            [data], stack.settings, check_health=stack.check, priority=Priority(priority), stays=stays
+            [data], stack.settings, attendant=Attendant(stack), priority=Priority(priority), stays=stays
         )
     if output == "json":
         print_json(result.summary())
@@ -136,7 +139,7 @@ def plan(
     settings = Settings.from_environment()
     prices = prices_of(input_price, output_price) or listed_prices(suite, settings)
     where = suite_file.parent, settings.bundle, settings.benchmarks
-    planned = plan_audit(suite, *where, family=family, prices=prices, progress=progress)
+    planned = plan_audit(suite, *where, hub=settings.hub, family=family, prices=prices, progress=progress)
     if output == "json":
         print_json(document(planned))
     else:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from proctor.cli.audits.away import Attendant
 from proctor.cli.audits.following import follow
 from proctor.cli.audits.report_files import report_page
 from proctor.cli.audits.showing import left_alone
@@ -25,10 +26,8 @@ from proctor.gateway.watching import watch
 from proctor.router.audit import AuditData
 from proctor.router.ledger import Progress as LedgerProgress
 from proctor.runtime.audit_state import AuditState
+from proctor.runtime.decisions import decision_of
 from proctor.runtime.settings import Settings
-
-#: How often a watched stack is asked whether its processes are alive.
-_HEALTH_INTERVAL_S = 2.0
 
 
 class AuditResult(NamedTuple):
@@ -88,7 +87,7 @@ def run_audits(
     audited: Sequence[AuditData],
     settings: Settings,
     *,
-    check_health: Callable[[], None],
+    attendant: Attendant,
     priority: Priority = Priority.NORMAL,
     stays: bool = False,
 ) -> list[AuditResult]:
@@ -99,7 +98,7 @@ def run_audits(
     Args:
         audited: the suites with their data.
         settings: where the services are.
-        check_health: raises when a service of the stack has died.
+        attendant: says which services of the stack are away, and raises when one is given up.
         priority: whose prompts go first where audits share an endpoint.
         stays: whether the services outlive the command, so that an audit goes on when nobody waits for it any more.
 
@@ -107,9 +106,10 @@ def run_audits(
         BadInputError: a suite names an endpoint that is not known here.
         ProctorError: an audit failed or was cancelled; the message says which and why.
     """
-    with local_desk(settings) as desk:
+    with local_desk(settings, at_terminal=True) as desk:
         audit_ids = [_begin(desk, data, priority) for data in audited]
-        seen = watch(lambda: [desk.look(audit_id) for audit_id in audit_ids], check=_now_and_then(check_health))
+        look = partial(attendant.patiently, lambda: [desk.look(audit_id) for audit_id in audit_ids])
+        seen = watch(look, check=attendant.check)
         try:
             ended = follow(seen)
         except KeyboardInterrupt:
@@ -119,7 +119,7 @@ def run_audits(
             raise
         if undecided := [status for status in ended if status.state is not AuditState.DECIDED]:
             raise ProctorError(_why_undecided(undecided, desk))
-        return [_result(audit_id, desk) for audit_id in audit_ids]
+        return [attendant.patiently(partial(_result, audit_id, desk)) for audit_id in audit_ids]
 
 
 def _begin(desk: LocalDesk, data: AuditData, priority: Priority) -> str:
@@ -141,19 +141,6 @@ def _what_is_there(audit: AuditStatus) -> str:
     return f"{done} of {planned} {what} are there."
 
 
-def _now_and_then(check: Callable[[], None]) -> Callable[[], None]:
-    """The same check, made every few seconds at most."""
-    next_at_s = 0.0
-
-    def checked() -> None:
-        nonlocal next_at_s
-        if time.monotonic() >= next_at_s:
-            check()
-            next_at_s = time.monotonic() + _HEALTH_INTERVAL_S
-
-    return checked
-
-
 def _why_undecided(ended: Sequence[AuditStatus], desk: LocalDesk) -> str:
     told = [
         f"audit {status.audit_id} was cancelled"
@@ -171,7 +158,9 @@ def _why_undecided(ended: Sequence[AuditStatus], desk: LocalDesk) -> str:
 
 
 def _result(audit_id: str, desk: LocalDesk) -> AuditResult:
-    event = DecisionEvent.model_validate(desk.records.decision(audit_id))
+    decided = desk.records.decision(audit_id)
+    assert decided is not None
+    event = decision_of(audit_id, decided)
     html_path = report_page(event, desk.settings.home, desk.artifacts())
     return AuditResult(
         audit_id=audit_id,

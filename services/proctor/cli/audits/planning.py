@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 from proctor.cli.audits.rewording_calls import rewording_calls, rewording_note
 from proctor.cli.audits.router_calls import router_calls, router_note
 from proctor.domain.errors import BadInputError, ProctorError
+from proctor.domain.hub import NO_HUB, HubAccess
 from proctor.domain.prices import Prices
 from proctor.domain.suite import Suite
 from proctor.domain.suite_budget import BudgetSection
@@ -22,7 +22,7 @@ from proctor.evidence.planning.families import FAMILIES, Family
 from proctor.evidence.planning.simulated_audits import Limits
 from proctor.formats.benchmark_files import benchmark_file
 from proctor.formats.items import load_items, select_items
-from proctor.text.prompt import render_prompt
+from proctor.text.prompt import prompt_bytes
 
 if TYPE_CHECKING:
     from proctor.domain.item import Item
@@ -101,6 +101,7 @@ def plan_audit(
     bundle: Path,
     benchmarks: Path | None = None,
     *,
+    hub: HubAccess = NO_HUB,
     family: str | None = None,
     prices: Prices | None = None,
     progress: Callable[[str], None] = lambda text: None,
@@ -113,6 +114,7 @@ def plan_audit(
         base: the folder that its relative paths start from.
         bundle: the reference bundle, for the benchmark that Proctor ships.
         benchmarks: the operator's folder of benchmarks, for suites that name no file.
+        hub: what may be read of the hub; by default nothing.
         family: name of the family of models to assume; by default one that fits the items.
         prices: for the cost; there is none without.
         progress: told what is being computed.
@@ -121,7 +123,7 @@ def plan_audit(
     Raises:
         BadInputError: when the suite's files cannot be read or used, or there is no such family.
     """
-    benchmark = read_benchmark(suite, base, bundle, benchmarks)
+    benchmark = read_benchmark(suite, base, bundle, benchmarks, hub)
     assumed, why = assume(suite, benchmark.items, family)
     limits, own, n = Limits.of(suite), suite.perturbation.num_variants_per_item, benchmark.n
     prompt_bytes = None if benchmark.items is None else _prompt_bytes(suite, benchmark.items)
@@ -166,7 +168,9 @@ def plan_audit(
     )
 
 
-def read_benchmark(suite: Suite, base: Path, bundle: Path, benchmarks: Path | None) -> Benchmark:
+def read_benchmark(
+    suite: Suite, base: Path, bundle: Path, benchmarks: Path | None, hub: HubAccess = NO_HUB
+) -> Benchmark:
     """The items that an audit would ask, or their number alone where they are not at hand.
 
     A suite may name its benchmark without saying where it is, and a dataset of the hub may be out of reach: what can
@@ -182,10 +186,8 @@ def read_benchmark(suite: Suite, base: Path, bundle: Path, benchmarks: Path | No
             "hub_revision), which the audit itself will need"
         )
         return _unread(suite, reason)
-    if dataset.hub_id is not None and importlib.util.find_spec("datasets") is None:
-        return _unread(suite, "the package datasets is missing, which reads the hub: pip install 'proctor[hub]'")
     try:
-        loaded = load_items(dataset, base, bundle, benchmarks)
+        loaded = load_items(dataset, base, bundle, benchmarks, hub=hub)
     except BadInputError:
         raise
     except ProctorError as error:
@@ -203,15 +205,13 @@ def _unread(suite: Suite, reason: str) -> Benchmark:
 
 def _imported(suite: Suite, base: Path, items: tuple[Item, ...]) -> tuple[str, ...]:
     """A note where a file of rewordings has too few of them for the suite."""
+    from proctor.formats.named_file import read_named_file
     from proctor.formats.rewordings import match_rewordings, parse_rewordings
 
     if suite.perturbation.rewordings_path is None:
         return ()
     path, wanted = base / suite.perturbation.rewordings_path, suite.perturbation.num_variants_per_item
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise BadInputError(f"perturbation_config.rewordings_path: {path} cannot be read: {error.strerror}") from None
+    data = read_named_file(path, "perturbation_config.rewordings_path")
     matched = match_rewordings(parse_rewordings(data, str(path)), items, suite.dataset.benchmark_name).by_item
     short = sum(len(matched.get(item.item_id, ())) < wanted for item in items)
     # A strategy beside it multiplies the rewordings.
@@ -251,7 +251,7 @@ def assume(suite: Suite, items: tuple[Item, ...] | None, name: str | None) -> tu
 
 def _prompt_bytes(suite: Suite, items: tuple[Item, ...]) -> int:
     """Bytes of the canonical prompts, with template and solved examples. A variant counts like its item."""
-    return sum(len(render_prompt(suite.prompt, item.question, item.choices).encode()) for item in items)
+    return sum(prompt_bytes(suite.prompt, item.question, item.choices) for item in items)
 
 
 def _reservations(suite: Suite, items: int) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,7 @@ from proctor.domain.errors import ExitCode
 
 if TYPE_CHECKING:
     from proctor.gateway.status import AuditStatus
+    from proctor.runtime.audit_state import UnreadableAudit
 
 
 @click.command()
@@ -32,8 +33,8 @@ def show(audit_id: str, server: str | None, home: Path, output: str) -> None:
       proctor audit show 3f2a --server grpc://audits.example:50061 --format json
 
     JSON keys: audit_id, suite, model_id, state, paused, priority, detail, created_at, stage, trials (planned, done,
-    under_way, dead), failures[] (cause, shards), spent (trials, input_tokens, output_tokens), rate, eta_s, decision
-    (outcome, reasons[], report_path, report_digest, registry_version).
+    under_way, dead), failures[] (cause, shards), spent (trials, input_tokens, output_tokens), rate, eta_s, away_s,
+    services_away[], decision (outcome, reasons[], report_path, report_digest, registry_version), submitter.
     """
     with desk(home, server) as audits:
         status = audits.status(audit_id)
@@ -56,33 +57,52 @@ def list_audits(limit: int, server: str | None, home: Path, output: str) -> None
       proctor audit list
       proctor audit list --limit 5 --format json
 
-    JSON: an array of what `proctor audit show --format json` prints.
+    An audit that only a newer Proctor can read is named, and the others are listed.
+
+    JSON: an array of what `proctor audit show --format json` prints; of an audit that cannot be read, audit_id,
+    created_at and unreadable, which says why.
     """
-    from proctor.cli.audits.words import progress, step
+    from proctor.runtime.audit_state import UnreadableAudit
 
     with desk(home, server) as audits:
         found = audits.audits(limit)
+    unreadable = [audit for audit in found if isinstance(audit, UnreadableAudit)]
     if output == "json":
-        print_json([status.plain() for status in found])
+        print_json([_listed(audit) for audit in found])
         return
     if not found:
         say("No audit is on record: `proctor audit submit SUITE` begins one.")
         return
-    rows = [
-        (
-            status.audit_id,
-            status.model_id,
-            status.suite,
-            step(status) if status.decision is None else status.decision.outcome.value,
-            "" if status.ended else progress(status),
-            status.created_at,
-        )
-        for status in found
-    ]
-    say(table(("audit", "model", "suite", "state", "progress", "submitted"), rows))
-    under_way = sum(not status.ended for status in found)
+    say(table(("audit", "model", "suite", "state", "progress", "submitted"), [_row(audit) for audit in found]))
+    under_way = sum(not audit.ended for audit in found if not isinstance(audit, UnreadableAudit))
     audits_listed = f"{len(found)} audit{'s' if len(found) > 1 else ''}"
     say(f"\nOf {audits_listed}, {under_way or 'none'} {'is' if under_way <= 1 else 'are'} under way.")
+    for audit in unreadable:
+        say(f"proctor: warning: {audit.why}", err=True)
+
+
+def _listed(audit: AuditStatus | UnreadableAudit) -> dict[str, Any]:
+    from proctor.runtime.audit_state import UnreadableAudit
+
+    if isinstance(audit, UnreadableAudit):
+        return {"audit_id": audit.audit_id, "created_at": audit.created_at, "unreadable": audit.why}
+    return audit.plain()
+
+
+def _row(audit: AuditStatus | UnreadableAudit) -> tuple[str, ...]:
+    from proctor.cli.audits.words import progress, step
+    from proctor.runtime.audit_state import UnreadableAudit
+
+    if isinstance(audit, UnreadableAudit):
+        return audit.audit_id, "", "", "needs a newer Proctor", "", audit.created_at
+    return (
+        audit.audit_id,
+        audit.model_id,
+        audit.suite,
+        step(audit) if audit.decision is None else audit.decision.outcome.value,
+        "" if audit.ended else progress(audit),
+        audit.created_at,
+    )
 
 
 @click.command()
@@ -103,14 +123,21 @@ def watch(audit_id: str, server: str | None, home: Path, output: str) -> ExitCod
 
     Exit codes: 0 approved, 1 failed or cancelled, 2 bad input, 3 review, 4 blocked.
     """
+    from functools import partial
+
+    from proctor.cli.audits.away import Attendant, running_stack
     from proctor.cli.audits.following import follow
     from proctor.cli.audits.words import exit_code
+    from proctor.gateway.watching import watch as watched
 
+    attendant = Attendant(None if server else running_stack(home))
     with desk(home, server) as audits:
         # In full, so that what is said on leaving stays true when other audits begin.
-        whole_id = audits.status(audit_id).audit_id
+        whole_id = attendant.patiently(partial(audits.status, audit_id)).audit_id
+        look = partial(attendant.patiently, lambda: (audits.status(whole_id),))
+        seen = watched(look, check=attendant.check) if server is None else ((one,) for one in audits.watch(whole_id))
         try:
-            (ended,) = follow(((status,) for status in audits.watch(whole_id)), output=output)
+            (ended,) = follow(seen, output=output)
         except KeyboardInterrupt:
             say(left_alone(whole_id, server), err=True)
             raise
@@ -130,10 +157,13 @@ def left_alone(audit_id: str, server: str | None = None) -> str:
 
 def print_status(status: AuditStatus) -> None:
     """Print an audit's status: one sentence, and what there is to say beside it."""
-    from proctor.cli.audits.words import conclusion, failure_lines
+    from proctor.cli.audits.words import conclusion, failure_lines, workers_away
 
     say(conclusion(status))
-    say(f"  suite: {status.suite}; priority: {status.priority}; submitted: {status.created_at or '–'}")
+    submitted = f"{status.created_at or '–'} by {status.submitter}"
+    say(f"  suite: {status.suite}; priority: {status.priority}; submitted: {submitted}")
+    if status.services_away:
+        say(f"  {workers_away(status)}: it waits for one")
     if status.spent.trials:
         spent = status.spent
         tokens = f"{spent.input_tokens:,} prompt tokens and {spent.output_tokens:,} answer tokens"

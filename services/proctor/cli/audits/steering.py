@@ -34,11 +34,16 @@ def submit(suite_file: Path, priority: str, server: str | None, home: Path, outp
     JSON keys: audit (as `proctor audit show` prints it), stopped_at (the state of the audit with which it goes on, or
     null), notes[].
     """
-    from proctor.cli.audits.words import STEPS
+    from proctor.cli.audits.away import Attendant, running_stack
+    from proctor.cli.audits.words import STEPS, workers_away
     from proctor.domain.messages import Priority
 
     with desk(home, server) as audits:
         submitted = audits.submit(suite_file, Priority(priority))
+    if server is None:
+        Attendant(running_stack(home)).say_away()
+    if submitted.audit.services_away:
+        say(f"proctor: warning: {workers_away(submitted.audit)}: the audit waits for one", err=True)
     if output == "json":
         print_json(submitted._asdict() | {"audit": submitted.audit.plain()})
         return

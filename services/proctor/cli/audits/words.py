@@ -44,7 +44,14 @@ def step(status: AuditStatus) -> str:
         return f"{STEPS[status.state]} (paused)"
     if status.away_s is not None:
         return f"{STEPS[status.state]} (the endpoint does not answer)"
+    if status.services_away:
+        return f"{STEPS[status.state]} ({workers_away(status)})"
     return STEPS[status.state]
+
+
+def workers_away(status: AuditStatus) -> str:
+    """Which services have no worker, in a few words."""
+    return f"no worker of {', '.join(status.services_away)} is heard of"
 
 
 def progress(status: AuditStatus) -> str:

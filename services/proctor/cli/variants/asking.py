@@ -80,7 +80,7 @@ def desk_of(suite: Suite, settings: Settings, progress: Callable[[str], None]) -
     Raises:
         BadInputError: when the suite names no model, or an endpoint that is not known here.
     """
-    endpoint = resolve_paraphraser(suite, settings)
+    endpoint = resolve_paraphraser(suite, settings, at_terminal=True)
     if endpoint is None:
         yield None
         return

@@ -98,7 +98,7 @@ def _write(learned: GateCalibration, path: Path, folder: Path | None) -> None:
         files |= {folder / name: picture.encode() for name, picture in figures(learned).items()}
     for each, data in files.items():
         try:
-            write_atomic(each, data)
+            write_atomic(each, data, private=False)
         except OSError as error:
             raise BadInputError(f"{each} cannot be written: {error.strerror or error}") from None
         say(f"written: {each}", err=True)

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from proctor.domain.canonical import bytes_digest
-from proctor.domain.errors import BadInputError
 from proctor.domain.item import Item
 from proctor.domain.suite import Suite
 from proctor.formats.items import load_items
+from proctor.formats.named_file import read_named_file
 from proctor.formats.rewordings import MatchedRewordings, match_rewordings, parse_rewordings
 from proctor.perturbation.admission.calibration import LabelledPair, nearest_different, neighbours_needed
 from proctor.perturbation.admission.window import Goals
@@ -53,7 +53,7 @@ def labelled_pairs(
     Raises:
         BadInputError: when a file cannot be read or used.
     """
-    loaded = load_items(suite.dataset, base, settings.bundle, settings.benchmarks)
+    loaded = load_items(suite.dataset, base, settings.bundle, settings.benchmarks, hub=settings.hub)
     items, benchmark = loaded.items, suite.dataset.benchmark_name
     inputs = {"items": loaded.digest}
     notes: list[str] = []
@@ -76,7 +76,9 @@ def _of_strategy(
 ) -> tuple[list[tuple[Item, Candidate]], str]:
     section, benchmark = suite.perturbation, suite.dataset.benchmark_name
     refuse_to_ask(section, "give rewordings that somebody has read in --pairs")
-    data = None if section.rewordings_path is None else _read("rewordings_path", base / section.rewordings_path)
+    data = (
+        None if section.rewordings_path is None else read_named_file(base / section.rewordings_path, "rewordings_path")
+    )
     matched = matched_rewordings(section, items, benchmark, data)
     chain = Recipe(section, benchmark=benchmark, bundle=bundle).chain(matched.by_item)
     pairs = [
@@ -90,7 +92,7 @@ def _of_strategy(
 def _of_file(
     option: str, path: Path, items: Sequence[Item], benchmark: str, inputs: dict[str, str], notes: list[str]
 ) -> list[tuple[Item, Candidate]]:
-    data = _read(option, path)
+    data = read_named_file(path, option)
     inputs[option.removeprefix("--")] = bytes_digest(data)
     rows = parse_rewordings(data, str(path))
     matched = match_rewordings(rows, items, benchmark)
@@ -107,10 +109,3 @@ def _candidates(matched: MatchedRewordings, items: Sequence[Item]) -> list[tuple
         for item in items
         for row in matched.by_item.get(item.item_id, ())
     ]
-
-
-def _read(option: str, path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise BadInputError(f"{option}: {path} cannot be read: {error.strerror}; check the path") from None

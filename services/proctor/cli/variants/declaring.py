@@ -17,6 +17,7 @@ from proctor.formats.faults import shown
 from proctor.perturbation.library.fidelity import CleanModel, measure_fidelity, record_fidelity
 from proctor.router.audit import view
 from proctor.runtime.artifacts import ArtifactStore, get_model
+from proctor.runtime.decisions import decision_of
 from proctor.runtime.records import Records
 from proctor.scorer.report import Report
 
@@ -115,7 +116,7 @@ def declare_clean(
             f"audit {audit_id} is not decided, its state is {audit.record.state.value!r}: let it end first, with "
             "`proctor audit run` and its suite"
         )
-    report = _report(audit_id, DecisionEvent.model_validate(event), artifacts)
+    report = _report(audit_id, decision_of(audit_id, event), artifacts)
     found = _usable_evidence(audit_id, report)
     outcome = report.decision.outcome
     if outcome is DecisionOutcome.BLOCK and not despite_block:

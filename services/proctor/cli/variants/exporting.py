@@ -33,7 +33,7 @@ def export_suite(
     check_any(entries, suite_file, settings)
     data = write_variants(opened.header(), entries, with_rejections=with_rejections)
     try:
-        write_atomic(file, data)
+        write_atomic(file, data, private=False)
     except OSError as error:
         raise BadInputError(f"{file} cannot be written: {error.strerror}; give another path") from None
     variants = sum(len(entry.variants) for entry in entries)

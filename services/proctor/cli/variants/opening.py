@@ -15,6 +15,7 @@ from proctor.domain.errors import BadInputError
 from proctor.domain.item import Item
 from proctor.domain.suite import PerturbationSection, Suite
 from proctor.formats.gate_calibration import parse_gate_calibration
+from proctor.formats.named_file import read_named_file
 from proctor.formats.suites import load_suite
 from proctor.formats.variant_lines import Entry, Header, VariantsFile
 from proctor.formats.variants_file import is_variants_file, parse_variants
@@ -27,11 +28,9 @@ from proctor.perturbation.recipe import Recipe
 from proctor.perturbation.strategies.compose import Chain
 from proctor.perturbation.suite_rewordings import matched_rewordings
 from proctor.router.audit import evaluator_version, gather
+from proctor.runtime.private import tighten_stores
 from proctor.runtime.records import Records
 from proctor.runtime.settings import Settings
-
-#: A variant takes a line of a few KiB, so an export of this size would hold hundreds of thousands.
-_MAX_FILE_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,9 @@ def settings_of(home: Path) -> Settings:
 @contextmanager
 def records_of(settings: Settings) -> Iterator[Records]:
     """The record store, closed with the block."""
-    with closing(Records(settings.records_url)) as records:
+    tighten_stores(settings.home, settings.artifacts)
+    migrate = settings.records_migrate.commands(settings.records_url)
+    with closing(Records(settings.records_url, migrate=migrate)) as records:
         yield records
 
 
@@ -101,7 +102,7 @@ def open_suite(path: Path, settings: Settings) -> SuiteVariants:
         EncoderError: when there is no such encoder here.
     """
     suite = load_suite(path)
-    data = gather(suite, path.parent, settings.bundle, settings.benchmarks)
+    data = gather(suite, path.parent, settings.bundle, settings.benchmarks, hub=settings.hub)
     section, benchmark = suite.perturbation, suite.dataset.benchmark_name
     encoder = resolve_encoder(settings.encoder, settings.encoder_precision)
     calibration = None
@@ -128,7 +129,7 @@ def read_export(path: Path) -> VariantsFile:
     Raises:
         BadInputError: when it cannot be read, or with its faults.
     """
-    return parse_variants(_bytes(path), str(path))
+    return parse_variants(read_named_file(path), str(path))
 
 
 def open_side(path: Path, settings: Settings) -> VariantsFile:
@@ -137,7 +138,7 @@ def open_side(path: Path, settings: Settings) -> VariantsFile:
     Raises:
         BadInputError: when it is neither, or the library has nothing of the suite.
     """
-    data = _bytes(path)
+    data = read_named_file(path)
     if is_variants_file(data):
         return parse_variants(data, str(path))
     opened = open_suite(path, settings)
@@ -159,14 +160,3 @@ def check_any(entries: list[Entry], path: Path, settings: Settings) -> None:
             f"the library of {settings.home} has nothing of {path} as it stands now (items, strategy, seed, gate and "
             f"encoder make the key): run `proctor variants build {path}` first"
         )
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        with path.open("rb") as stream:
-            data = stream.read(_MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise BadInputError(f"{path} cannot be read: {error.strerror}; check the path") from None
-    if len(data) > _MAX_FILE_BYTES:
-        raise BadInputError(f"{path} is larger than {_MAX_FILE_BYTES:,} bytes, and no export of variants is")
-    return data
