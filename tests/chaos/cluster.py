@@ -176,6 +176,43 @@ class Cluster:
             self.valkey.kill()
             self.valkey.wait()
 
+    def start_replica(self) -> None:
+        """Start a second Valkey that has what the first has."""
+        binary = valkey_binary()
+        assert binary is not None
+        folder = self.home / "replica"
+        folder.mkdir(parents=True, exist_ok=True)
+        port = free_port()
+        self.broker.config_set("repl-diskless-sync-delay", 0)
+        with (self.home / "logs" / "replica.log").open("ab") as log:
+            self._replica = subprocess.Popen(
+                [
+                    str(binary), "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--save", "",
+                    "--appendonly", "yes", "--maxmemory-policy", "noeviction", "--replicaof", f"127.0.0.1 {self._port}",
+                ],
+                stdout=log, stderr=log, preexec_fn=_end_with_the_driver,
+            )  # fmt: skip
+        self._beside = redis.Redis(port=port)
+        wait_until(self._follows, what="the replica")
+
+    def _follows(self) -> bool:
+        try:
+            return bool(self._beside.info("replication")["master_link_status"] == "up")
+        except redis.RedisError:
+            return False
+
+    def cut_replica_off(self) -> None:
+        """Have the replica hear of nothing more that is written."""
+        self._beside.replicaof("127.0.0.1", str(free_port()))
+
+    def fail_over(self) -> None:
+        """Kill Valkey, and have the replica take over its address with what it has."""
+        self.stop_broker()
+        self._beside.replicaof("NO", "ONE")
+        self._beside.config_set("port", self._port)
+        self._beside.close()
+        self.valkey = self._replica
+
     def start_model(self) -> None:
         """Start the model server, unless it runs."""
         if self._model is not None and self._model.poll() is None:

@@ -297,3 +297,33 @@ class CrashAt(_Momentary):
     def inject(self, cluster: Cluster) -> bool:
         cluster.control.order(f"crash-{self.point.name}")
         return True
+
+
+@dataclass(frozen=True)
+class FailOver:
+    """Valkey dies, and a replica takes over its address that had not heard of what was written for a while."""
+
+    lag_s: float
+    name: str = "failed over to a replica that lags"
+
+    def hold_s(self, cluster: Cluster) -> float:
+        return self.lag_s
+
+    def inject(self, cluster: Cluster) -> bool:
+        cluster.start_replica()
+        cluster.cut_replica_off()
+        return True
+
+    def undo(self, cluster: Cluster) -> None:
+        cluster.fail_over()
+
+
+@dataclass(frozen=True)
+class EmptyValkey(_Momentary):
+    """Everything in Valkey is gone: ledger, presence, messages and queues."""
+
+    name: str = "Valkey emptied"
+
+    def inject(self, cluster: Cluster) -> bool:
+        cluster.ledger.flushall()
+        return True

@@ -145,7 +145,8 @@ def _answer_in_process(control: Control) -> None:
                     control.log("poisoned")
                     os.kill(os.getpid(), signal.SIGKILL)
                 said = Answer(arithmetic.answer(trial.prompt), "stop", 20, 5, arithmetic.DIGEST)
-                completions.append(answered(trial, self._spec, said, latency_s=time.monotonic() - began))
+                took_s = time.monotonic() - began
+                completions.append(answered(trial, self._spec, said, max_tokens=decoding.max_tokens, latency_s=took_s))
             return completions
 
         async def close(self) -> None:

@@ -30,6 +30,7 @@ def plant(service: str) -> None:
     if service != "router":
         return
     from proctor.router.ledger import Ledger, Standing
+    from proctor.router.ledger_types import Settled
 
     begin, look = Ledger.__init__, Ledger.standing
 
@@ -43,4 +44,10 @@ def plant(service: str) -> None:
         planned: Any = self._redis.hlen(self._key(audit_id, stage, "plan"))
         return standing._replace(complete=counter is not None and int(counter) >= planned > 0)
 
+    def settled(self: Ledger, audit_id: str, stage: str) -> Settled:
+        # Nor is it looked whether what has ended is whole.
+        entries, done = self.entries(audit_id, stage), self.done(audit_id, stage)
+        return Settled(tuple(entries), done, self.dead(audit_id, stage), self.graded(audit_id, stage))
+
     Ledger.__init__, Ledger.standing = with_a_counter, counted_out  # type: ignore[method-assign]
+    Ledger.settled = settled  # type: ignore[method-assign]
