@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from tests.postgres_server import PostgresServer, postgres_server
 from tests.support import valkey_server
+
+# A shell that starts the tests in the background has them ignore SIGINT, and every process that they start inherits
+# that: those that are to be interrupted would not be.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Tests run side by side, servers beside them: with a thread a core in each of these processes, torch's threads wait
 # for each other and an answer takes ten times as long. Set before torch is imported, and inherited by the servers.
@@ -25,6 +32,22 @@ def valkey_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A real Valkey server for the whole run; tests keep apart by the ids they use."""
     with valkey_server(tmp_path_factory.mktemp("valkey")) as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A real PostgreSQL server for the whole run; each test has a database of its own."""
+    with postgres_server() as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def records_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a record store may be that is not there yet, on each of the databases that it may be in."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'records.sqlite'}"
+    server: PostgresServer = request.getfixturevalue("postgres")
+    return server.new_database()
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from proctor.perturbation.serving.rpc import perturbation_pb2 as pb
 from proctor.perturbation.serving.rpc import perturbation_pb2_grpc
 from tests.support import wait_until
+from tests.token_channel import own_token_of, token_channel
 
 SERVICE = "proctor.v1.Perturbation"
 #: Any window and surface: these tests are about the stream.
@@ -39,7 +40,8 @@ class Server:
 
     @contextmanager
     def channel(self) -> Iterator[grpc.Channel]:
-        with grpc.insecure_channel(self.address) as channel:
+        token = own_token_of(self.home, "perturbation", self.address)
+        with token_channel(self.address, token) as channel:
             yield channel
 
     def perturb(self, messages: Iterable[pb.PerturbRequest]) -> list[pb.PerturbReply]:

@@ -11,6 +11,8 @@ import threading
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 
@@ -91,6 +93,8 @@ class Answer(NamedTuple):
     body: bytes = b""
     announced: int | None = None
     """A Content-Length other than the body's; the connection is closed after the body then."""
+    put: datetime | None = None
+    """When the object was last put; by default just now."""
 
     @property
     def length(self) -> int:
@@ -115,7 +119,7 @@ class ScriptedS3:
                 self.send_response(answer.status)
                 self.send_header("Content-Length", str(answer.length))
                 self.send_header("ETag", '"etag"')
-                self.send_header("Last-Modified", "Sat, 21 Nov 2026 12:00:00 GMT")
+                self.send_header("Last-Modified", format_datetime(answer.put or datetime.now(UTC), usegmt=True))
                 self.end_headers()
                 if self.command != "HEAD":
                     self.wfile.write(answer.body)

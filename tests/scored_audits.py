@@ -15,7 +15,7 @@ from proctor.domain.evidence import Evidence
 from proctor.domain.item import Item
 from proctor.domain.manifest import AnsweredShard, AuditManifest, CompletionSet, DeadShard, ItemSet, VariantSet
 from proctor.domain.suite import Suite
-from proctor.domain.trial import Completion, Trial
+from proctor.domain.trial import Arm, Completion, Trial
 from proctor.evidence.perturbation.clean_control import NONE_ON_RECORD, OnRecord
 from proctor.grading import resolve_extractor
 from proctor.router.plan import shard_of
@@ -24,7 +24,6 @@ from proctor.scorer import score as scoring
 from proctor.scorer.assembly import Asked, suspects
 from proctor.scorer.assembly import assemble as assembled
 from proctor.scorer.loading import load_rows, load_shown
-from proctor.scorer.noise import Messages
 from proctor.scorer.report import Report
 from proctor.scorer.targets import Targets
 
@@ -104,12 +103,12 @@ def score(
     items: Sequence[Item],
     asked: Sequence[AskedTrial],
     on_record: OnRecord = NONE_ON_RECORD,
-    messages: Messages = MappingProxyType({}),
+    messages: Mapping[tuple[Arm, str, int], str] = MappingProxyType({}),
 ) -> SampleScore:
     """Grade the completions as the scorer does, weigh the evidence, and decide."""
     stored = StoredAudit.of(manifest_of(suite), items, cut_into_shards(asked))
     rows = load_rows(stored.store, stored.manifest, stored.targets)
-    return SampleScore(list(asked), *scoring.score(suite, items, rows, on_record, messages))
+    return SampleScore(list(asked), *scoring.score(suite, items, rows, on_record, messages.items()))
 
 
 def assemble(

@@ -67,7 +67,7 @@ class ScriptedSession:
             if fault is not None:
                 raise fault
             answer = Answer(f"{server.spec.url} {trial.item_id}", "stop", 1, 1, server.digest)
-            return answered(trial, server.spec, answer, latency_s=0.001)
+            return answered(trial, server.spec, answer, max_tokens=512, latency_s=0.001)
         finally:
             server.in_flight -= 1
 

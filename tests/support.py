@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -95,3 +96,14 @@ def valkey_server(folder: Path, *arguments: str) -> Iterator[str]:
 def _listens(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def loose_paths(*roots: Path) -> list[str]:
+    """What other users of the machine can reach at or below these paths, with its permissions; no link is followed."""
+    found = []
+    for root in roots:
+        for path in (root, *root.rglob("*")):
+            mode = path.lstat().st_mode
+            if mode & 0o077 and not stat.S_ISLNK(mode):
+                found.append(f"{stat.filemode(mode)} {path}")
+    return found

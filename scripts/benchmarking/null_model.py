@@ -56,6 +56,7 @@ class NullBackend:
                 trial,
                 self._spec,
                 Answer(text_for(trial.prompt), "stop", len(trial.prompt) // 4, TOKENS, DIGEST),
+                max_tokens=decoding.max_tokens,
                 latency_s=0.0,
             )
             for trial in trials

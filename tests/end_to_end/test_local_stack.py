@@ -2,24 +2,49 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import sqlite3
 import subprocess
 import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from proctor.cli.demo import demo_suite
-from tests.support import missing
+from proctor.runtime.processes import marked
+from proctor.runtime.settings import default_bundle
+from proctor.runtime.stack_state import read_state
+from proctor.runtime.triton_server import obstacle
+from tests.support import loose_paths, missing
 
 pytestmark = pytest.mark.timeout(180)
 
 
-def proctor(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def proctor(*arguments: str, umask: int = -1, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "proctor", *arguments], capture_output=True, text=True, env={**os.environ, **environment}
+        [sys.executable, "-m", "proctor", *arguments],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        umask=umask,
     )
+
+
+def shared_memory(home: Path) -> set[Path]:
+    """The regions in /dev/shm that a process of the home's stack has."""
+    state = read_state(home)
+    assert state is not None
+    regions = set()
+    for pid in marked(state["token"]):
+        lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
+        regions |= {Path(line.split(maxsplit=5)[5]) for line in lines if "/dev/shm/" in line}
+    return {region for region in regions if region.exists()}
 
 
 def write_suite(path: Path, model_id: str, bundle: Path) -> None:
@@ -29,25 +54,82 @@ def write_suite(path: Path, model_id: str, bundle: Path) -> None:
     path.write_text(json.dumps(suite))
 
 
-def test_an_audit_uses_the_stack_that_is_up_and_leaves_it_up(tmp_path: Path, bundle: Path) -> None:
-    from proctor.runtime.triton_server import obstacle
+class Audited(NamedTuple):
+    """A stack that is up, and an audit that was run on it."""
 
+    home: Path
+    suite: Path
+    run: subprocess.CompletedProcess[str]
+
+
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Audited]:
+    """Started by somebody whose umask closes nothing."""
     if (reason := obstacle()) is not None:
         missing(reason)
-    home, suite = str(tmp_path / "home"), tmp_path / "suite.json"
-    write_suite(suite, "reference-leaked", bundle)
+    folder = tmp_path_factory.mktemp("up")
+    home, suite = folder / "home", folder / "suite.json"
+    write_suite(suite, "reference-leaked", default_bundle())
     try:
-        up = proctor("up", "--home", home)
+        up = proctor("up", "--home", str(home), umask=0)
         assert up.returncode == 0, up.stderr
-        run = proctor("audit", "run", str(suite), "--home", home, "--format", "json")
-        assert run.returncode == 4, run.stderr
-        assert "Using the stack that runs" in run.stderr
-        assert json.loads(run.stdout)["decision"] == "block"
-        assert proctor("status", "--home", home).returncode == 0
+        yield Audited(
+            home, suite, proctor("audit", "run", str(suite), "--home", str(home), "--format", "json", umask=0)
+        )
     finally:
-        down = proctor("down", "--home", home)
+        down = proctor("down", "--home", str(home))
     assert down.returncode == 0, down.stderr
-    assert proctor("status", "--home", home).returncode == 1
+    assert proctor("status", "--home", str(home)).returncode == 1
+    assert loose_paths(home) == []
+
+
+def test_an_audit_uses_the_stack_that_is_up_and_leaves_it_up(audited: Audited) -> None:
+    assert audited.run.returncode == 4, audited.run.stderr
+    assert "Using the stack that runs" in audited.run.stderr
+    assert json.loads(audited.run.stdout)["decision"] == "block"
+    assert proctor("status", "--home", str(audited.home)).returncode == 0
+
+
+def test_another_user_of_the_machine_sees_nothing_of_a_stack_that_runs(audited: Audited) -> None:
+    home = audited.home
+    files = {path.relative_to(home).as_posix() for path in home.rglob("*")}
+    # So that what is looked at is a home in which everything has written.
+    for written in ("records.sqlite", "artifacts", "reports", "mlflow/mlflow.db", "valkey/appendonlydir", "logs"):
+        assert written in files
+    regions = shared_memory(home)
+    assert any(region.name.startswith("proctor_") for region in regions), "Triton has no shared memory?"
+    assert loose_paths(home, *regions) == []
+
+
+def test_when_prompts_and_completions_are_gone_the_report_is_there_and_the_audit_can_be_run_again(
+    audited: Audited,
+) -> None:
+    home, first = str(audited.home), json.loads(audited.run.stdout)
+    objects = [path for path in (audited.home / "artifacts").rglob("*") if path.is_file()]
+    for path in objects:
+        os.utime(path, (0, 0))
+    with closing(sqlite3.connect(audited.home / "records.sqlite")) as records, records:
+        records.execute("UPDATE decisions SET decided_at = '2020-01-01T00:00:00+00:00'")
+    pruned = proctor(
+        "artifacts", "prune", "--older-than-days", "30", "--override-suites", "--home", home, "--format", "json"
+    )
+    assert pruned.returncode == 0, pruned.stderr
+    removed = json.loads(pruned.stdout)
+    assert (len(removed["past"]), removed["open"]) == (1, 0)
+    assert removed["objects"] + removed["kept"] == len(objects)
+    left = [path for path in objects if path.exists()]
+    assert len(left) == removed["kept"] < removed["objects"]
+    held = [zlib.decompress(path.read_bytes()) for path in left]
+    # Of what was asked and said, nothing; of what the report is verified by, all.
+    assert not any(data.startswith((b'{"completions":', b'{"shard_id":', b'{"trials":')) for data in held)
+    digests = {f"sha256:{hashlib.sha256(data).hexdigest()}": data for data in held}
+    assert digests[first["report_digest"]] == Path(first["report_path"]).with_suffix(".json").read_bytes()
+    (manifest,) = (json.loads(data) for data in held if data.startswith(b'{"audit_id":'))
+    for index in (manifest["items"], manifest["variants"]):
+        assert set(json.loads(digests[index])["chunks"]) <= set(digests)
+    again = proctor("audit", "run", str(audited.suite), "--home", home, "--format", "json")
+    assert again.returncode == 4, again.stderr
+    assert json.loads(again.stdout)["report_digest"] == first["report_digest"]
 
 
 def test_without_triton_the_models_are_served_in_process_and_the_output_says_so(tmp_path: Path, bundle: Path) -> None:

@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -22,7 +22,7 @@ import pytest
 import redis
 
 from proctor.domain.decision import DecisionEvent, DecisionOutcome, Reason
-from proctor.domain.messages import Message
+from proctor.domain.messages import SERVICES, Message
 from proctor.gateway.audits import LocalDesk
 from proctor.gateway.limits import Limits
 from proctor.gateway.reading import Counts
@@ -34,9 +34,12 @@ from proctor.router.pools import Pools
 from proctor.runtime.artifacts import LocalArtifacts
 from proctor.runtime.audit_state import AuditState
 from proctor.runtime.grpc_serving import Address
+from proctor.runtime.grpc_tokens import server_tokens
+from proctor.runtime.presence import Presence
 from proctor.runtime.records import Records
 from proctor.runtime.settings import Settings
 from tests.support import wait_until
+from tests.token_channel import token_channel
 
 PINNED = "sha256:" + "ab" * 32
 LEASE_S = 60
@@ -53,11 +56,25 @@ class AuditBench:
         self.ledger, self.pools = Ledger(self.settings.ledger_url), Pools(self.settings.ledger_url)
         self.sent: list[Message] = []
         artifacts = LocalArtifacts(Path(self.settings.artifacts))
+        self.presence = Presence(self.settings.ledger_url)
+        self.hear_of(*SERVICES)
         self.desk = LocalDesk(
-            self.settings, self.records, Counts(self.ledger, self.pools), lambda: artifacts, self.sent.append
+            self.settings,
+            self.records,
+            Counts(self.ledger, self.pools),
+            lambda: artifacts,
+            self.sent.append,
+            presence=self.presence,
         )
         rows = [{"id": f"q{n}", "question": f"What is {n} plus one?", "answer": str(n + 1)} for n in range(8)]
         (home / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def hear_of(self, *services: str) -> None:
+        """Have a worker of each of these say that it lives, and of no other."""
+        for service in SERVICES:
+            self.presence.withdraw(f"{service}-1")
+        for service in services:
+            self.presence.announce(f"{service}-1", service, 1)
 
     def suite_text(self, name: str = "first", **sections: Any) -> str:
         return json.dumps(
@@ -131,19 +148,27 @@ def audit_bench(home: Path, valkey_url: str) -> Iterator[AuditBench]:
         bench.records.close()
         bench.ledger.close()
         bench.pools.close()
+        bench.presence.close()
         for url in (bench.settings.broker_url, bench.settings.ledger_url):
             with redis.Redis.from_url(url) as client:
                 client.flushdb()
 
 
 @contextmanager
-def serving(desk: LocalDesk, *, limits: Limits | None = None, token: str | None = None) -> Iterator[str]:
+def serving(
+    desk: LocalDesk,
+    *,
+    limits: Limits | None = None,
+    token: str | None = None,
+    tokens: Mapping[str, Any] | None = None,
+) -> Iterator[str]:
     """The real server on a free port, in a thread of its own; yields `host:port`."""
+    known = server_tokens(token, json.dumps(tokens or {}), variable="PROCTOR_GATEWAY_TOKEN", source="the test")
     began: Queue[tuple[asyncio.AbstractEventLoop, asyncio.Event, str] | BaseException] = Queue()
 
     async def serve() -> None:
         stop = asyncio.Event()
-        async with running(desk, LOOPBACK, limits=limits or Limits(), token=token) as bound:
+        async with running(desk, LOOPBACK, limits=limits or Limits(), tokens=known) as bound:
             began.put((asyncio.get_running_loop(), stop, str(bound)))
             await stop.wait()
 
@@ -167,8 +192,8 @@ def serving(desk: LocalDesk, *, limits: Limits | None = None, token: str | None 
 
 
 @contextmanager
-def stub(address: str) -> Iterator[audit_pb2_grpc.AuditServiceStub]:
-    with grpc.insecure_channel(address) as channel:
+def stub(address: str, token: str | None = None) -> Iterator[audit_pb2_grpc.AuditServiceStub]:
+    with token_channel(address, token) as channel:
         yield audit_pb2_grpc.AuditServiceStub(channel)
 
 

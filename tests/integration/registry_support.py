@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import httpx
 
+from proctor.runtime.mlflow_server import PASSWORD_VARIABLE, USER
 from tests.support import REPOSITORY, free_port, missing, wait_until
 
 
@@ -24,12 +26,13 @@ def mlflow_server(folder: Path) -> Iterator[str]:
     if importlib.util.find_spec("mlflow") is None:
         missing("mlflow is not installed: pip install mlflow")
     port = free_port()
-    uri = f"http://127.0.0.1:{port}"
+    password = secrets.token_hex(16)
+    uri = f"http://{USER}:{password}@127.0.0.1:{port}"
     log = folder / "server.log"
     with log.open("wb") as stream:
         process = subprocess.Popen(
             [sys.executable, "-m", "proctor.runtime.mlflow_server", str(folder), str(port)],
-            env={**os.environ, "PYTHONPATH": str(REPOSITORY / "services")},
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY / "services"), PASSWORD_VARIABLE: password},
             stdout=stream,
             stderr=subprocess.STDOUT,
         )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import random
 import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,10 +20,10 @@ from proctor.domain.errors import BadInputError, StoreError
 from proctor.domain.item import Item
 from proctor.domain.manifest import ItemSet
 from proctor.runtime.artifacts import (
-    MAX_OBJECT_BYTES,
-    ArtifactStore,
     LocalArtifacts,
+    StoreOfArtifacts,
     get_model,
+    max_stored_bytes,
     object_name,
     open_artifacts,
     packed,
@@ -30,6 +32,7 @@ from proctor.runtime.artifacts import (
 from proctor.runtime.artifacts_location import S3Location
 from proctor.runtime.s3_artifacts import S3Artifacts
 from proctor.runtime.settings import Settings
+from proctor.runtime.stored_objects import REFRESH_AFTER, StoredObject
 from tests.s3_server import CREDENTIALS, Answer, Bucket, ScriptedS3, moto_server, only_credentials
 from tests.support import free_port
 
@@ -39,7 +42,7 @@ DIGEST = "sha256:" + hashlib.sha256(b"content").hexdigest()
 class Place(NamedTuple):
     """A store, and a way to its objects that does not go through it."""
 
-    store: ArtifactStore
+    store: StoreOfArtifacts
     names: Callable[[], list[str]]
     read: Callable[[str], bytes]
     write: Callable[[str, bytes], None]
@@ -317,6 +320,80 @@ def test_an_answer_that_breaks_off_is_a_store_error() -> None:
 
 
 def test_an_object_past_the_bound_is_not_read() -> None:
-    huge = Answer(200, b"", announced=MAX_OBJECT_BYTES + 1)
-    with ScriptedS3(huge) as s3, pytest.raises(StoreError, match=f"damaged: it has {MAX_OBJECT_BYTES + 1} bytes"):
+    huge = Answer(200, b"", announced=max_stored_bytes() + 1)
+    with ScriptedS3(huge) as s3, pytest.raises(StoreError, match=f"damaged: it has {max_stored_bytes() + 1} bytes"):
         _at(s3.url).get(DIGEST)
+
+
+# Going through a store, and forgetting (what goes when: tests/hostile/test_retention.py).
+
+
+def _all(store: StoreOfArtifacts) -> dict[str, StoredObject]:
+    return {one.name: one for batch in store.objects() for one in batch}
+
+
+def test_every_object_is_listed_with_its_age_and_nothing_that_is_not_the_stores(place: Place) -> None:
+    names = [object_name(place.store.put(b"listed %d" % number)) for number in range(20)]
+    place.write("ab/notes.txt", b"somebody else's")
+    listed = _all(place.store)
+    assert set(names) <= set(listed)
+    assert "ab/notes.txt" not in listed
+    for name in names:
+        assert listed[name].n_bytes == len(place.read(name))
+        assert abs(datetime.now(UTC) - listed[name].last_put) < timedelta(minutes=1)
+
+
+def test_what_was_put_before_a_time_is_taken_out_and_the_rest_of_its_batch_stays(place: Place) -> None:
+    old, new = (place.store.put(content) for content in (b"old", b"new"))
+    listed = _all(place.store)
+    an_hour, at = timedelta(hours=1), datetime.now(UTC)
+    batch = [listed[object_name(old)]._replace(last_put=at - an_hour), listed[object_name(new)]]
+    if isinstance(place.store, LocalArtifacts):
+        os.utime(place.store._root / batch[0].name, ((at - an_hour).timestamp(),) * 2)
+    batches = [batch] if len({one.name[:2] for one in batch}) == 1 else [[one] for one in batch]
+    gone = [one.name for each in batches for one in place.store.take_out(each, at - an_hour / 2)]
+    assert gone == [object_name(old)]
+    assert (place.store.holds(old), place.store.holds(new)) == (False, True)
+    assert place.store.take_out([], at) == []
+    with pytest.raises(StoreError, match="is not in the store"):
+        place.store.get(old)
+    assert place.store.get(place.store.put(b"old")) == b"old"
+
+
+def test_a_store_without_objects_lists_none(tmp_path: Path, server: str) -> None:
+    Bucket(server, "empty")
+    assert list(LocalArtifacts(tmp_path / "missing").objects()) == []
+    assert _all(S3Artifacts(S3Location("empty", "prefix", server))) == {}
+
+
+def test_a_bucket_of_more_objects_than_a_page_is_gone_through(server: str) -> None:
+    bucket, names = Bucket(server, "pages"), [object_name(f"sha256:{number:064x}") for number in range(1100)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda name: bucket.write(name, b"x"), names))
+    store = S3Artifacts(S3Location("pages", "", server))
+    pages = list(store.objects())
+    assert [len(page) for page in pages] == [1000, 100]
+    for page in pages:
+        assert len(store.take_out(page, datetime.now(UTC) + timedelta(hours=1))) == len(page)
+    assert _all(store) == {}
+
+
+def test_what_is_there_for_a_day_is_sent_again_so_that_it_is_not_taken_for_old() -> None:
+    yesterday = datetime.now(UTC) - REFRESH_AFTER - timedelta(minutes=1)
+    with ScriptedS3(Answer(200, put=yesterday)) as s3:
+        _at(s3.url).put(b"content")
+    assert s3.asked == ["HEAD", "PUT"]
+
+
+@pytest.mark.parametrize("use", [lambda store: list(store.objects()), lambda store: store.holds(DIGEST)])
+def test_a_store_that_refuses_to_say_what_it_holds_is_not_taken_for_empty(use: Callable[[S3Artifacts], object]) -> None:
+    refused = Answer(403, b"<Error><Code>AccessDenied</Code></Error>")
+    with ScriptedS3(refused) as s3, pytest.raises(StoreError, match="access is refused"):
+        use(_at(s3.url))
+
+
+def test_a_folder_that_cannot_be_listed_is_not_taken_for_empty(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for use in (lambda store: list(store.objects()), lambda store: store.holds(DIGEST)):
+        with pytest.raises(StoreError, match="cannot be"):
+            use(LocalArtifacts(tmp_path / "file"))

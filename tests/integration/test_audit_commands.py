@@ -17,6 +17,7 @@ from rich.console import Console
 
 from proctor.cli import main as root
 from proctor.cli.audits import auditing, following, showing
+from proctor.cli.audits.away import Attendant
 from proctor.domain.decision import DecisionOutcome
 from proctor.domain.errors import ProctorError
 from proctor.domain.messages import Priority, StartAudit, TakeOn
@@ -32,7 +33,7 @@ from tests.certificates import self_signed
 from tests.integration.audit_support import AuditBench, audit_bench, gateway_process, serving
 from tests.support import run_proctor
 
-TOKEN = "open sesame"
+TOKEN = "open-sesame-0123456789abcdef"
 
 
 @dataclass
@@ -103,6 +104,24 @@ def test_submit_says_how_to_go_on_and_what_a_person_should_know_of_the_data(audi
     assert (code, "has begun" in out, "proctor audit watch" in out) == (0, True, True)
     assert err.startswith("note: sample_size is 9, but ")
     assert err.endswith("items.jsonl has 8 items: all are asked\n")
+
+
+def test_who_begins_or_watches_an_audit_hears_which_services_have_no_worker(audits: Audits) -> None:
+    # No registry is named here: nobody waits for a worker of it.
+    audits.bench.hear_of("inference", "perturbation")
+    code, out, err = audits.run("submit", audits.bench.suite_file())
+    assert (code, "has begun" in out) == (0, True)
+    assert err == "proctor: warning: no worker of router, scorer is heard of: the audit waits for one\n"
+    (shown,) = audits.json("list")
+    assert "no worker of router, scorer is heard of: it waits for one" in audits.run("show", shown["audit_id"])[1]
+    assert audits.json("show", shown["audit_id"])["services_away"] == ["router", "scorer"]
+
+
+def test_an_audit_that_has_ended_waits_for_nobody(audits: Audits) -> None:
+    audit = audits.bench.answering()
+    audits.bench.hear_of()
+    assert audits.run("cancel", audit)[0] == 0
+    assert audits.json("show", audit)["services_away"] == []
 
 
 def test_submit_of_the_same_suite_goes_on_with_the_audit_that_did_not_end(audits: Audits) -> None:
@@ -304,7 +323,7 @@ def waited(bench: AuditBench, *, stays: bool = False) -> None:
     """What `proctor audit run` does, without a stack around it."""
     suite_file = bench.suite_file()
     data = gather(load_suite(suite_file), suite_file.parent, bench.settings.bundle)
-    auditing.run_audits([data], bench.settings, check_health=lambda: None, stays=stays)
+    auditing.run_audits([data], bench.settings, attendant=Attendant(None), stays=stays)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
 import json
 import subprocess
 import sys
@@ -192,14 +191,14 @@ def test_a_benchmark_that_is_elsewhere_is_planned_for_its_sample_size(suite_file
     assert "the items are not read: the suite says not where the items of mmlu are" in document["notes"][0]
 
 
-def test_a_dataset_of_the_hub_without_its_reader_is_planned_for_its_sample_size(
+def test_a_dataset_of_a_hub_that_is_away_is_planned_for_its_sample_size(
     suite_file: Write, planned: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     dataset = {"path": None, "hub_id": "org/data", "hub_revision": "0" * 40, "sample_size": 100}
     document = planned(suite_file(dataset_config=dataset))
     assert document["items"] == 100
-    assert "proctor[hub]" in document["notes"][0]
+    assert "cannot be fetched from the hub" in document["notes"][0]
 
 
 def test_a_file_with_too_few_rewordings_is_noted(suite_file: Write, planned: Plan, tmp_path: Path) -> None:

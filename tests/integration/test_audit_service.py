@@ -32,7 +32,7 @@ from tests.integration.audit_support import AuditBench, audit_bench, gateway_pro
 from tests.support import wait_until
 
 Code = grpc.StatusCode
-TOKEN = "open sesame"
+TOKEN = "open-sesame-0123456789abcdef"
 
 
 @pytest.fixture
@@ -319,7 +319,8 @@ def test_the_contract_is_told_by_reflection(bench: AuditBench) -> None:
 def test_sigterm_ends_the_server_and_tells_who_watches_that_the_audit_goes_on(bench: AuditBench) -> None:
     audit = bench.submitted()
     environment = {"PROCTOR_LEDGER_URL": bench.settings.ledger_url, "PROCTOR_BROKER_URL": bench.settings.broker_url}
-    with gateway_process(bench.home, **environment) as (process, address), stub(address) as service:
+    environment["PROCTOR_GATEWAY_TOKEN"] = TOKEN
+    with gateway_process(bench.home, **environment) as (process, address), stub(address, TOKEN) as service:
         seen = service.Watch(pb.WatchRequest(audit=audit), timeout=30)
         assert next(seen).audit_id == audit
         process.send_signal(signal.SIGTERM)

@@ -15,11 +15,12 @@ from typing import Any, TypeVar
 
 import pytest
 
+from proctor.domain.answer_bounds import max_answer_bytes
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import EndpointError
 from proctor.domain.trial import Arm, Completion, Decoding, Trial
 from proctor.inference import retry, shards
-from proctor.inference.backend import MAX_ANSWER_BYTES, MAX_PROMPT_BYTES, Backend, Probe
+from proctor.inference.backend import MAX_PROMPT_BYTES, Backend, Probe
 from proctor.inference.open_backend import open_backend
 from proctor.inference.shards import Backends, ShardUnanswered
 from proctor.runtime.settings import Settings
@@ -205,11 +206,11 @@ def test_an_answer_past_the_limit_is_refused_and_the_others_are_kept(server: Ser
     got = complete(
         server.spec(),
         tell(f"{name}-a", say="a"),
-        tell(f"{name}-b", say="x", times=MAX_ANSWER_BYTES + 1),
+        tell(f"{name}-b", say="x", times=max_answer_bytes(DECODING.max_tokens) + 1),
         tell(f"{name}-c", say="c"),
     )
     assert [c.text for c in got] == ["a", "", "c"]
-    assert "8,388,608" in str(got[1].error)
+    assert "64 tokens have at most 65,536 bytes" in str(got[1].error)
     assert not got[1].retryable
 
 

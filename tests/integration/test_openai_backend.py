@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
+from proctor.domain.answer_bounds import MAX_ANSWER_BYTES
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import BadInputError
 from proctor.domain.trial import Arm, Completion, Decoding, Trial
 from proctor.inference import retry
-from proctor.inference.backend import MAX_ANSWER_BYTES, Probe
+from proctor.inference.backend import Probe
 from proctor.inference.openai import OpenAIBackend
 from proctor.inference.window import Window
 from tests.answering_http import Asked, Reply, serving
@@ -32,7 +33,7 @@ def said(text: Any, *, finish: Any = "stop", **more: Any) -> Reply:
 
 
 def spec(url: str, *, chat: bool = False) -> EndpointSpec:
-    return EndpointSpec(backend="openai", url=url, served_name="m", model_version=VERSION, chat=chat)
+    return EndpointSpec(backend="openai", url=url, served_name="m", model_version=VERSION, chat=chat, gets_keys=True)
 
 
 def complete(

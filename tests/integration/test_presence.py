@@ -16,6 +16,7 @@ from redis.retry import Retry
 
 from proctor.domain.errors import StoreError
 from proctor.runtime import presence as module
+from proctor.runtime import scripted_redis
 from proctor.runtime.presence import Held, Presence, announcing, new_worker_id, tolerated
 from tests.support import free_port, wait_until
 
@@ -188,7 +189,7 @@ def test_a_process_that_was_cleared_away_announces_itself_again(url: str, client
 def test_a_server_that_does_not_answer_is_a_store_error_and_stops_no_work(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "Retry", lambda *_: Retry(NoBackoff(), 0))
+    monkeypatch.setattr(scripted_redis, "Retry", lambda *_: Retry(NoBackoff(), 0))
     presence = Presence(f"redis://127.0.0.1:{free_port()}/0", silence=timedelta(seconds=0.1))
     calls = [
         lambda: presence.announce("w1", "inference", 1),

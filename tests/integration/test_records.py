@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
 
-from proctor.domain.errors import StoreError
-from proctor.runtime.records import AuditState, Records
+from proctor.domain.errors import BadInputError, NewerVersionError, StoreError
+from proctor.runtime.record_engine import open_engine
+from proctor.runtime.records import MAX_DETAIL_CHARACTERS, AuditRecord, AuditState, Records
+from tests.support import free_port
 
 
 @pytest.fixture
-def records(tmp_path: Path) -> Iterator[Records]:
-    store = Records(f"sqlite:///{tmp_path / 'records.sqlite'}")
+def records(records_url: str) -> Iterator[Records]:
+    store = Records(records_url)
     yield store
     store.close()
+
+
+@contextmanager
+def by_hand(records_url: str) -> Iterator[sa.Connection]:
+    """What an operator, or an earlier Proctor, does to the database."""
+    engine = open_engine(records_url)
+    with engine.begin() as connection:
+        yield connection
+    engine.dispose()
 
 
 def _rows(records: Records, keys: list[str]) -> dict[str, Any]:
@@ -101,22 +113,20 @@ def test_a_library_row_keeps_the_origin_of_its_first_writer(records: Records) ->
     assert all(origin["created_at"] for origin in found.values())
 
 
-def test_a_library_row_that_was_deleted_by_hand_is_written_again(records: Records, tmp_path: Path) -> None:
+def test_a_library_row_that_was_deleted_by_hand_is_written_again(records: Records, records_url: str) -> None:
     records.library_put({"k": {"v": 1}}, _origin("build"))
-    with closing(sqlite3.connect(tmp_path / "records.sqlite")) as connection:
-        connection.execute("DELETE FROM variant_library")
-        connection.commit()
+    with by_hand(records_url) as connection:
+        connection.exec_driver_sql("DELETE FROM variant_library")
     assert records.library_put({"k": {"v": 2}}, _origin("import")) == 1
     assert _rows(records, ["k"]) == {"k": {"v": 2}}
     assert records.library_origins(["k"])["k"]["source"] == "import"
 
 
-def test_a_store_of_before_origins_were_kept_is_opened_and_read(tmp_path: Path) -> None:
-    with closing(sqlite3.connect(tmp_path / "records.sqlite")) as connection:
-        connection.execute("CREATE TABLE variant_library (key VARCHAR(80) PRIMARY KEY, row TEXT NOT NULL)")
-        connection.execute("INSERT INTO variant_library VALUES ('k', '{\"v\": 1}')")
-        connection.commit()
-    with closing(Records(f"sqlite:///{tmp_path / 'records.sqlite'}")) as records:
+def test_a_store_of_before_origins_were_kept_is_opened_and_read(records_url: str) -> None:
+    with by_hand(records_url) as connection:
+        connection.exec_driver_sql("CREATE TABLE variant_library (key VARCHAR(80) PRIMARY KEY, row TEXT NOT NULL)")
+        connection.exec_driver_sql("INSERT INTO variant_library VALUES ('k', '{\"v\": 1}')")
+    with closing(Records(records_url)) as records:
         assert _rows(records, ["k"]) == {"k": {"v": 1}}
         assert records.library_origins(["k"]) == {}
         assert records.library_put({"k": {"v": 2}, "l": {"v": 3}}, _origin("build")) == 1
@@ -131,15 +141,16 @@ def test_a_fidelity_is_written_once_and_found_by_strategy_and_benchmark(records:
     assert [(key, json.loads(row)) for key, row in found.items()] == [("j", {"cost": 3}), ("k", {"cost": 1})]
 
 
-def test_writers_at_the_same_time_leave_one_row_a_key(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'shared.sqlite'}"
-    stores = [Records(url) for _ in range(4)]
+def test_writers_at_the_same_time_leave_one_row_a_key(records_url: str) -> None:
+    stores = [Records(records_url) for _ in range(4)]
     won: list[int] = []
     barrier = threading.Barrier(len(stores))
 
     def write(store: Records, value: int) -> None:
         barrier.wait()
-        won.append(store.library_put({f"k{i}": {"by": value} for i in range(50)}))
+        # In other orders: rows for which others wait that hold rows for which these wait would be a deadlock.
+        keys = [f"k{i}" for i in range(50)]
+        won.append(store.library_put({key: {"by": value} for key in (keys if value % 2 else keys[::-1])}))
 
     threads = [threading.Thread(target=write, args=(store, index)) for index, store in enumerate(stores)]
     for thread in threads:
@@ -154,6 +165,79 @@ def test_writers_at_the_same_time_leave_one_row_a_key(tmp_path: Path) -> None:
 def test_an_unknown_audit_is_named(records: Records) -> None:
     with pytest.raises(StoreError, match="'nobody'"):
         records.audit("nobody")
+
+
+def test_what_an_endpoint_said_of_its_failure_is_kept_whatever_it_was(records: Records) -> None:
+    audit = records.create_audit("s", "{}", {}).audit_id
+    records.advance(audit, AuditState.FAILED, expected=[AuditState.CREATED], detail="no\0 \ud800" + "x" * 100_000)
+    kept = records.audit(audit).detail
+    assert kept.startswith("no\N{REPLACEMENT CHARACTER} ?xxx")
+    assert len(kept) == MAX_DETAIL_CHARACTERS
+
+
+def test_audits_are_listed_by_the_beginning_of_their_ids_the_newest_first(records: Records) -> None:
+    ids = [records.create_audit(subject, "{}", {}).audit_id for subject in ("a%", "ab", "b", "ab")]
+    assert {audit.audit_id for audit in records.audits()} == set(ids)
+    assert [audit.audit_id for audit in records.audits(prefix="ab")] == ["ab-2", "ab-1"]
+    assert [audit.audit_id for audit in records.audits(prefix="a%")] == ["a%-1"]
+    assert len(records.audits(limit=2)) == 2
+
+
+def test_a_row_of_a_newer_version_is_named_and_the_others_are_read(records: Records, records_url: str) -> None:
+    ids = [records.create_audit(subject, "{}", {}).audit_id for subject in ("a", "b", "c")]
+    with by_hand(records_url) as connection:
+        connection.exec_driver_sql("UPDATE audits SET state = 'deliberating' WHERE audit_id = 'b-1'")
+    listed = records.audits()
+    assert {audit.audit_id for audit in listed if isinstance(audit, AuditRecord)} == {"a-1", "c-1"}
+    (unreadable,) = (audit for audit in listed if not isinstance(audit, AuditRecord))
+    assert unreadable.why == "audit b-1 needs a newer Proctor: its state is deliberating, which this one does not know"
+    assert [audit.audit_id for audit in records.running_audits()] == ["a-1", "c-1"]
+    with pytest.raises(NewerVersionError, match="b-1 needs a newer Proctor"):
+        records.audit(ids[1])
+
+
+def test_two_that_put_the_same_subject_on_record_do_not_both_get_the_same_number(records_url: str) -> None:
+    stores, made = [Records(records_url) for _ in range(4)], list[str]()
+    barrier = threading.Barrier(len(stores))
+
+    def create(store: Records) -> None:
+        barrier.wait()
+        for _ in range(5):
+            try:
+                made.append(store.create_audit("s", "{}", {}).audit_id)
+            except IntegrityError:
+                made.append("another was faster")
+
+    threads = [threading.Thread(target=create, args=(store,)) for store in stores]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    numbered = [audit for audit in made if audit.startswith("s-")]
+    assert len(set(numbered)) == len(numbered) == len(stores[0].audits())
+    for store in stores:
+        store.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("nonsense", "PROCTOR_RECORDS_URL is no database URL"),
+        ("oracle://u:geheim@h/d", "needs"),
+        ("cobol://u:geheim@h/d", "use sqlite or postgresql"),
+    ],
+)
+def test_a_url_that_names_no_store_is_one_clear_error_without_its_password(url: str, words: str) -> None:
+    with pytest.raises(BadInputError, match=words) as refused:
+        Records(url)
+    assert "geheim" not in str(refused.value)
+
+
+def test_a_server_that_is_away_is_one_clear_error_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proctor.runtime.record_engine.AWAY_WAITS_S", (0.0,))
+    with pytest.raises(StoreError, match="does not answer") as refused:
+        Records(f"postgresql://proctor:geheim@127.0.0.1:{free_port()}/records")
+    assert "geheim" not in str(refused.value)
 
 
 def test_a_store_that_cannot_be_opened_is_one_clear_error(tmp_path: Path) -> None:

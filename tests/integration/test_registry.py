@@ -399,7 +399,7 @@ def test_what_is_no_decision_event_is_dropped_and_the_next_one_is_written(
             (answer,) = _answers(broker, 1)
     assert answer.error is None
     log = (tmp_path / "home" / "worker.log").read_text()
-    assert log.count("dropped") == 3
+    assert log.count("dead-lettered") == 3
     assert "\x1b[2J" not in log
 
 

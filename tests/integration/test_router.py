@@ -29,6 +29,7 @@ from proctor.router.audit import gather, submit
 from proctor.router.endpoints import resolve_endpoint
 from proctor.router.ledger import MAX_FAILURES
 from proctor.router.packs import capacity
+from proctor.router.requests import PROBE_EVERY_S, PROBED_FOR_S
 from proctor.runtime.artifacts import get_model
 from proctor.runtime.records import AuditState
 from tests.integration.router_support import PINNED, Bench, HandedOut, one_by_one, router_bench
@@ -116,6 +117,33 @@ def test_an_endpoint_that_is_down_ends_the_audit_with_its_words(bench: Bench) ->
     assert bench.records.audit(audit).detail == "connection refused at URL"
 
 
+def test_an_endpoint_that_is_away_for_a_moment_is_probed_again_until_it_is_back(bench: Bench) -> None:
+    audit = bench.submit()
+    tasks.start(StartAudit(audit_id=audit))
+    away = EndpointProbed(audit_id=audit, ok=False, detail="refused", unavailable=True)
+    tasks.endpoint_probed(away)
+    assert bench.state(audit) is AuditState.PROBING
+    assert bench.records.audit(audit).detail == "refused"
+    (again, wait_s) = bench.later[-1]
+    assert isinstance(again, ProbeEndpoint)
+    assert (again.tried, wait_s) == (1, PROBE_EVERY_S)
+    tasks.endpoint_probed(EndpointProbed(audit_id=audit, ok=True, model_digest=PINNED, tried=1))
+    assert bench.state(audit) is AuditState.REWORDING
+
+
+def test_an_endpoint_that_stays_away_ends_the_audit_after_half_a_minute_of_probes(bench: Bench) -> None:
+    audit = bench.submit()
+    tasks.start(StartAudit(audit_id=audit))
+    answer = EndpointProbed(audit_id=audit, ok=False, detail="refused", unavailable=True)
+    waited_s, bench.later = 0.0, []
+    while bench.state(audit) is AuditState.PROBING:
+        tasks.endpoint_probed(answer)
+        probes = [message for message, _ in bench.later if isinstance(message, ProbeEndpoint)]
+        waited_s += sum(seconds for _, seconds in bench.later)
+        answer, bench.later = answer.model_copy(update={"tried": probes[-1].tried if probes else 99}), []
+    assert (bench.state(audit), waited_s) == (AuditState.FAILED, PROBED_FOR_S)
+
+
 def test_a_model_of_which_no_trial_is_answered_gets_no_decision(bench: Bench) -> None:
     audit = bench.to_answering()
     while shards := bench.handed_out():
@@ -150,7 +178,7 @@ def test_a_poison_shard_is_given_up_after_its_attempts_and_the_rest_is_scored(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Small shards, so that one is less than a twentieth of its arm.
-    monkeypatch.setattr(packs, "shard_trials", lambda pace: 4)
+    monkeypatch.setattr(packs, "shard_trials", lambda *_: 4)
     bench.to_answering()
     poison: str | None = None
     attempts = 0

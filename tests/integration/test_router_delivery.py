@@ -82,7 +82,7 @@ def test_each_trial_is_answered_once_or_given_up_once(
 ) -> None:
     with tempfile.TemporaryDirectory() as home, pytest.MonkeyPatch.context() as patch:
         patch.setattr("proctor.runtime.chunks.CHUNK_ITEMS", 8)
-        patch.setattr(packs, "shard_trials", lambda pace: 4)
+        patch.setattr(packs, "shard_trials", lambda *_: 4)
         dataset = {"benchmark_name": "sums", "path": "items.jsonl", "selection": "first", "sample_size": N_TRIALS // 2}
         with router_bench(Path(home), valkey_url, patch, dataset_config=dataset) as bench:
             audit = bench.submit()

@@ -78,7 +78,7 @@ def test_an_overdue_shard_is_redelivered_for_that_cause(
 ) -> None:
     bench.to_answering()
     first, _ = bench.shards()
-    monkeypatch.setattr(bench.ledger, "overdue", lambda audit, stage: [(first.shard_id, first.attempt)])
+    monkeypatch.setattr(bench.ledger, "overdue", lambda audit, stage, **_: [(first.shard_id, first.attempt)])
     tasks.reconcile(Reconcile())
     assert registry.get_sample_value("proctor_shard_redeliveries_total", {"cause": "overdue"}) == 1
 

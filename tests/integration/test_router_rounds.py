@@ -483,7 +483,12 @@ def test_the_rewording_models_endpoint_is_its_own_else_the_operators_of_its_name
     operators, audited = resolved(named, endpoint=None, chat_template="none"), resolved({}, endpoint=None)
     assert own == EndpointSpec(backend="openai", url=REWRITER, served_name="rewriter", model_version=None, chat=True)
     assert by_id == EndpointSpec(
-        backend="infer", url="http://gpu/infer", served_name="big", model_version=WEIGHTS, chat=True
+        backend="infer",
+        url="http://gpu/infer",
+        served_name="big",
+        model_version=WEIGHTS,
+        chat=True,
+        gets_keys=True,
     )
     assert operators is not None
     assert (operators.backend, operators.url, operators.chat) == ("triton", "grpc://triton:8001", False)

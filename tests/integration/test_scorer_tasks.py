@@ -7,15 +7,19 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from proctor.domain.canonical import bytes_digest
+from proctor.domain.errors import StoreError
 from proctor.domain.manifest import AnsweredShard, AuditManifest, GradeSet, ItemSet, VariantSet
 from proctor.domain.messages import AuditScored, GradeShards, Message, ScoreAudit, ShardsGraded
 from proctor.domain.trial import Outcome
+from proctor.runtime import tasks as runtime_tasks
 from proctor.runtime.artifacts import LocalArtifacts, get_model, put_model
 from proctor.runtime.chunks import put_items, put_variants
 from proctor.runtime.records import Records
 from proctor.runtime.settings import Settings
+from proctor.runtime.tries import Tries
 from proctor.scorer import loading, tasks
 from proctor.scorer.early import RecentGrades
 from proctor.scorer.targets import TargetsCache
@@ -53,7 +57,8 @@ class Scorer:
     def score(self, audit_id: str, manifest: AuditManifest) -> str | None:
         """Have an audit scored; the error that the scorer answers with."""
         self.sent.clear()
-        tasks.score_audit(ScoreAudit(audit_id=audit_id, manifest=put_model(self.artifacts, manifest)))
+        message = ScoreAudit(audit_id=audit_id, manifest=put_model(self.artifacts, manifest))
+        runtime_tasks.app.tasks[message.task](message=message.plain())
         (answer,) = self.sent
         assert isinstance(answer, AuditScored)
         assert answer.audit_id == audit_id
@@ -65,9 +70,11 @@ class Scorer:
 
 
 @pytest.fixture
-def scorer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scorer]:
+def scorer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, valkey_url: str) -> Iterator[Scorer]:
     made = Scorer(tmp_path, blocked(n_items=60, leaked=0.3, knows=0.5))
     monkeypatch.setattr(tasks, "worker_artifacts", lambda: made.artifacts)
+    monkeypatch.setattr(runtime_tasks, "_STORE_WAITS_S", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(runtime_tasks, "worker_tries", lambda: Tries(f"{valkey_url}/13"))
     monkeypatch.setattr(tasks, "worker_records", lambda: made.records)
     monkeypatch.setattr(tasks, "worker_settings", lambda: made.settings)
     monkeypatch.setattr(tasks, "send", made.sent.append)
@@ -176,3 +183,51 @@ def test_trials_that_are_graded_early_are_counted_and_those_that_cannot_be_are_n
     sizes = [len(get_model(scorer.artifacts, str(one.grades), GradeSet).trial_ids) for one in graded]
     assert sorted(counted) == sorted(sizes)
     assert sum(counted) > 0
+
+
+class AwayFor:
+    """A store that cannot be read for so many times."""
+
+    def __init__(self, artifacts: LocalArtifacts, times: int) -> None:
+        self._artifacts, self.times = artifacts, times
+
+    def get(self, digest: str) -> bytes:
+        if self.times > 0:
+            self.times -= 1
+            raise StoreError("the store is away")
+        return self._artifacts.get(digest)
+
+    def put(self, data: bytes) -> str:
+        return self._artifacts.put(data)
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_store_that_fails_for_a_moment_does_not_fail_the_scoring(
+    scorer: Scorer, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    away = AwayFor(scorer.artifacts, times)
+    monkeypatch.setattr(tasks, "worker_artifacts", lambda: away)
+    assert scorer.score(scorer.audit(), scorer.manifest) is None
+    assert away.times == 0
+
+
+def test_a_record_store_that_fails_for_a_moment_does_not_either(
+    scorer: Scorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moments = iter([OperationalError("SELECT", {}, OSError("the server closed the connection"))])
+
+    def decision(audit_id: str) -> object:
+        for moment in moments:
+            raise moment
+        return known(audit_id)
+
+    known = scorer.records.decision
+    monkeypatch.setattr(scorer.records, "decision", decision)
+    assert scorer.score(scorer.audit(), scorer.manifest) is None
+
+
+def test_a_store_that_stays_away_fails_the_scoring_with_its_words(
+    scorer: Scorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "worker_artifacts", lambda: AwayFor(scorer.artifacts, 100))
+    assert scorer.score(scorer.audit(), scorer.manifest) == "scoring failed: the store is away"

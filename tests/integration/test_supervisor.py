@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from proctor.domain.errors import StackError
+from proctor.runtime.restarts import LIMIT
 from proctor.runtime.service import Plan, Readiness, Service, ServiceState
 from proctor.runtime.stack import LocalStack
 from proctor.runtime.stack_state import locked, read_state
@@ -49,6 +50,7 @@ time.sleep(600)
 STARTER = """
 import sys, time
 from pathlib import Path
+from proctor.runtime.restarts import LIMIT
 from proctor.runtime.service import Plan
 from proctor.runtime.stack_state import locked
 from proctor.runtime.supervised import Supervised
@@ -185,21 +187,111 @@ def test_a_service_that_dies_before_it_is_ready_is_reported_with_its_log(tmp_pat
     expect_nothing_left(plan, mark)
 
 
-def test_a_service_that_dies_later_is_reported_with_its_log_and_the_others_go_on(tmp_path: Path, mark: str) -> None:
+def kill(stack: LocalStack, name: str) -> int:
+    """SIGKILL a service of a stack; gives the id that its process had."""
+    pid = next(row.pid for row in stack.status() if row.name == name)
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    return pid
+
+
+def test_a_service_that_dies_is_started_again_and_the_others_go_on(tmp_path: Path, mark: str) -> None:
     plan = make_plan(tmp_path / "home", service("first", POLITE), service("second", POLITE))
     with locked(plan.home) as lock:
         supervised = Supervised.start(plan, lock)
     stack = LocalStack(plan.home)
-    stack.check()
-    first, second = stack.status()
-    assert first.pid is not None
-    os.kill(first.pid, signal.SIGKILL)
+    second = stack.status()[1]
+    for times in (1, 2):
+        old = kill(stack, "first")
+        wait_until(lambda old=old: stack.status()[0].state is ServiceState.READY and stack.status()[0].pid != old)
+        assert stack.status()[0].detail == f"restart {times}: it was killed by SIGKILL"
+        stack.check()
+    assert stack.status()[1] == second
+    assert plan.log_path("first").read_text() == "ready\n" * 3, "what it said before it died is lost"
+    supervised.stop()
+    expect_nothing_left(plan, mark)
+
+
+def test_a_service_that_dies_again_and_again_is_given_up_and_the_others_go_on(
+    tmp_path: Path, mark: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The supervisor is another process: what it imports first makes its delays short.
+    quick = tmp_path / "quick"
+    quick.mkdir()
+    (quick / "sitecustomize.py").write_text("from proctor.runtime import restarts\nrestarts.DELAYS_S = (0.01,)\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(quick), str(Path(__file__).parents[2] / "services")]))
+    once = tmp_path / "once"
+    dying = (
+        "import pathlib, sys, time\n"
+        f"once = pathlib.Path({str(once)!r})\n"
+        "if once.exists():\n    print('no more'); sys.exit(3)\n"
+        "once.touch(); print('ready', flush=True); time.sleep(600)"
+    )
+    plan = make_plan(tmp_path / "home", service("dying", dying), service("second", POLITE))
+    with locked(plan.home) as lock:
+        supervised = Supervised.start(plan, lock)
+    stack = LocalStack(plan.home)
+    second = stack.status()[1]
+    kill(stack, "dying")
     wait_until(lambda: stack.status()[0].state is ServiceState.FAILED)
-    with pytest.raises(StackError, match=r"(?s)first was killed by SIGKILL.*ready"):
+    given_up = stack.status()[0]
+    assert given_up.detail == f"exited with code 3; given up, because it died {LIMIT} times in a row"
+    assert given_up.pid is None
+    with pytest.raises(StackError, match=r"(?s)dying exited with code 3.*no more"):
         stack.check()
     assert stack.status()[1] == second
     supervised.stop()
     expect_nothing_left(plan, mark)
+
+
+def test_a_service_that_comes_after_another_is_started_again_when_that_is_back(tmp_path: Path, mark: str) -> None:
+    plan = make_plan(tmp_path / "home", service("server", POLITE), service("user", POLITE, after=("server",)))
+    with locked(plan.home) as lock:
+        supervised = Supervised.start(plan, lock)
+    stack = LocalStack(plan.home)
+    olds = {kill(stack, "user"), kill(stack, "server")}
+    wait_until(lambda: all(row.state is ServiceState.READY and row.pid not in olds for row in stack.status()))
+    supervised.stop()
+    expect_nothing_left(plan, mark)
+
+
+def test_a_service_that_is_killed_leaves_none_of_its_processes_beside_the_next(tmp_path: Path, mark: str) -> None:
+    forking = "import os, time; os.fork(); print('ready', flush=True); time.sleep(600)"
+    plan = make_plan(tmp_path / "home", service("forking", forking))
+    with locked(plan.home) as lock:
+        supervised = Supervised.start(plan, lock)
+    stack = LocalStack(plan.home)
+    before = {pid for pid, command in left_over(mark) if "os.fork" in command}
+    old = kill(stack, "forking")
+    wait_until(lambda: stack.status()[0].state is ServiceState.READY and stack.status()[0].pid != old)
+    now = {pid for pid, command in left_over(mark) if "os.fork" in command}
+    assert len(before) == len(now) == 2
+    assert not before & now
+    supervised.stop()
+    expect_nothing_left(plan, mark)
+
+
+def test_the_sockets_of_a_killed_service_do_not_keep_the_next_from_listening(tmp_path: Path, mark: str) -> None:
+    folder = tmp_path / "sockets"
+    folder.mkdir()
+    listening = (
+        "import socket, time\n"
+        f"for name in ('other', 'one'):\n    s = socket.socket(socket.AF_UNIX); s.bind({str(folder)!r} + '/' + name)\n"
+        "    s.listen(); globals()[name] = s\n"
+        "time.sleep(600)"
+    )
+    one, other = str(folder / "one"), str(folder / "other")
+    plan = make_plan(
+        tmp_path / "home", service("server", listening, ready=Readiness("unix", path=one), clears=(other,))
+    )
+    with locked(plan.home) as lock:
+        supervised = Supervised.start(plan, lock)
+    stack = LocalStack(plan.home)
+    old = kill(stack, "server")
+    wait_until(lambda: stack.status()[0].state is ServiceState.READY and stack.status()[0].pid != old)
+    supervised.stop()
+    expect_nothing_left(plan, mark)
+    assert list(folder.iterdir()) == []
 
 
 def test_a_service_that_is_never_ready_is_given_up(tmp_path: Path, mark: str) -> None:

@@ -18,7 +18,7 @@ from prometheus_client import Metric as Family
 from prometheus_client.parser import text_string_to_metric_families
 
 from proctor.domain.messages import SERVICES, Reconcile, ScoreAudit
-from proctor.runtime.local_services import StackSpec, local_services
+from proctor.runtime.local_services import StackSpec, local_services, metrics_token_file
 from proctor.runtime.metrics import METRICS
 from proctor.runtime.metrics_collectors import ProcessesCollector
 from proctor.runtime.processes import descendants
@@ -45,12 +45,13 @@ class MeasuredHome(Home):
         super().__init__(folder, broker_url)
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}/metrics"
+        self.headers: dict[str, str] = {}
 
     def command(self, service: str, *options: str) -> list[str]:
         return super().command(service, "--metrics-port", str(self.port), *options)
 
     def scrape(self) -> list[Family]:
-        response = httpx.get(self.url)
+        response = httpx.get(self.url, headers=self.headers)
         assert response.status_code == 200
         return list(text_string_to_metric_families(response.text))
 
@@ -169,6 +170,8 @@ def test_a_stack_shows_the_port_on_which_a_worker_serves_its_metrics(home: Measu
         stack.start()
         port = next(row.ports["metrics"] for row in stack.status() if row.name == "worker-scorer")
         home.url = f"http://127.0.0.1:{port}/metrics"
+        assert httpx.get(home.url).status_code == 401
+        home.headers = {"Authorization": f"Bearer {metrics_token_file(home.folder).read_text()}"}
         assert home.value("proctor_build_info", worker="scorer") == 1
         assert not left.parent.exists()
 

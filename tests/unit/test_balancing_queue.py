@@ -27,7 +27,7 @@ nv_inference_pending_request_count{model="other",version="1"} 50
 
 
 def test_the_queues_of_all_versions_of_the_model_count_and_no_others() -> None:
-    assert pending_requests(METRICS, "m") == 7
+    assert pending_requests(METRICS.encode(), "m") == 7
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_the_queues_of_all_versions_of_the_model_count_and_no_others() -> None:
     ],
 )
 def test_metrics_that_say_nothing_of_the_queue_are_none(text: str) -> None:
-    assert pending_requests(text, "m") is None
+    assert pending_requests(text.encode(), "m") is None
 
 
 def member(url: str, metrics_url: str | None) -> Member:

@@ -21,6 +21,7 @@ from proctor.domain.endpoint_url import EndpointUrl, OddUrlError, endpoint_url
         ("http://10.0.0.7:80", ("http", "10.0.0.7", 80, "")),
         ("http://[2001:DB8:0::1]:8000/a/b", ("http", "2001:db8::1", 8000, "/a/b")),
         ("in-process://reference", ("in-process", "reference", None, "")),
+        ("unix:///home/me/.proctor/run/triton/g:1", ("unix", "", None, "/home/me/.proctor/run/triton/g:1")),
     ],
 )
 def test_a_url_is_taken_apart_so_that_equal_places_are_equal(url: str, parts: tuple[object, ...]) -> None:
@@ -31,6 +32,11 @@ def test_a_url_is_taken_apart_so_that_equal_places_are_equal(url: str, parts: tu
 @pytest.mark.parametrize(
     "url",
     [
+        "unix:///",
+        "unix://run/triton",
+        "unix:///run/../etc/triton",
+        "unix:///run/triton?x",
+        "unix:///run/a b",
         "http://127.0.0.1@evil.example/v1",
         "http://user:secret@host",
         "http://host/v1?key=secret",
@@ -46,7 +52,6 @@ def test_a_url_is_taken_apart_so_that_equal_places_are_equal(url: str, parts: tu
         "//host/v1",
         "file:///etc/passwd",
         "gopher://host:70/x",
-        "unix:///run/socket",
         "http://0177.0.0.1",
         "http://0x7f.0.0.1",
         "http://0x7f000001",

@@ -90,7 +90,7 @@ KEYS = json.dumps({"Far.Example:8443": "k-far", "other.example": "k-other"})
     ],
 )
 def test_each_endpoint_gets_its_own_key(url: str, environ: dict[str, str], openai: bool, key: str | None) -> None:
-    assert api_key(http_address(url, example=EXAMPLE), environ, openai=openai) == key
+    assert api_key(http_address(url, example=EXAMPLE), environ, openai=openai, named=True) == key
 
 
 @pytest.mark.parametrize(
@@ -102,6 +102,9 @@ def test_each_endpoint_gets_its_own_key(url: str, environ: dict[str, str], opena
         ("https://api.openai.com.evil.example/v1", {"OPENAI_API_KEY": "o"}, None),
         ("https://api.openai.com:8443/v1", {"OPENAI_API_KEY": "o"}, None),
         ("http://api.openai.com/v1", {"OPENAI_API_KEY": "o"}, None),
+        (NEAR, {"PROCTOR_API_KEY": "k", "OPENAI_API_KEY": "o"}, None),
+        (NEAR, {"PROCTOR_API_KEYS": '{"localhost:8000": "k-near"}'}, "k-near"),
+        (CLEAR, {"PROCTOR_API_KEYS": '{"far.example": "k-far"}'}, None),
     ],
 )
 def test_an_endpoint_that_only_a_suite_names_gets_no_key_but_its_host_s(
@@ -122,7 +125,7 @@ def test_an_endpoint_that_only_a_suite_names_gets_no_key_but_its_host_s(
 )
 def test_a_key_that_cannot_be_used_is_refused_without_being_shown(environ: dict[str, str]) -> None:
     with pytest.raises(BadInputError, match="API") as refusal:
-        api_key(http_address("https://host", example=EXAMPLE), environ, openai=True)
+        api_key(http_address("https://host", example=EXAMPLE), environ, openai=True, named=True)
     assert "secr" not in str(refusal.value)
 
 

@@ -203,7 +203,7 @@ def test_what_only_looks_like_a_log_of_inspect_is_refused_in_one_line(
 def test_an_archive_that_unpacks_to_more_than_a_log_is_refused_unopened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proctor.formats.logs.inspect_log.MAX_UNPACKED_BYTES", 1 << 20)
+    monkeypatch.setattr("proctor.formats.logs.archive.MAX_UNPACKED_BYTES", 1 << 20)
     path = tmp_path / "log.eval"
     path.write_bytes(archive(header_json=b"0" * (1 << 21)))
     assert path.stat().st_size < 1 << 14

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from collections import Counter
 from pathlib import Path
@@ -138,14 +137,6 @@ def test_a_variant_that_climbs_out_of_the_folder_finds_nothing_there(tmp_path: P
     section = DatasetSection(benchmark_name="mmlu", dataset_variant=variant)
     with pytest.raises(BadInputError, match="does not come with Proctor"):
         load_items(section, tmp_path, tmp_path, tmp_path / "benchmarks")
-
-
-def test_a_hub_dataset_without_the_package_names_the_extra(tmp_path: Path) -> None:
-    if importlib.util.find_spec("datasets") is not None:
-        pytest.skip("the package datasets is installed here")
-    section = DatasetSection(benchmark_name="mmlu", hub_id="cais/mmlu", hub_revision="a" * 40)
-    with pytest.raises(BadInputError, match=r"pip install 'proctor\[hub\]'"):
-        load_items(section, tmp_path, tmp_path)
 
 
 def test_identifiers_come_from_the_field_the_usual_names_or_the_place(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from proctor import __version__
 from proctor.domain.canonical import json_digest
-from proctor.domain.errors import StoreError
+from proctor.domain.errors import NewerVersionError, StoreError
 from proctor.domain.item import Item
 from proctor.domain.suite import PerturbationSection
 from proctor.perturbation.admission.gate import GATE_VERSION
@@ -164,11 +164,18 @@ def test_a_row_of_an_earlier_version_is_read_and_has_no_origin() -> None:
     assert library.origins(["k"]) == {}
 
 
-@pytest.mark.parametrize("row", ["", "{}", "[1]", '{"variants": 1', json.dumps({**OLD_ROW, "more": 1})])
+@pytest.mark.parametrize("row", ["", "{}", "[1]", '{"variants": 1', json.dumps({**OLD_ROW, "variants": 1})])
 def test_a_damaged_row_is_one_error_that_names_the_row_and_the_mend(row: str) -> None:
     rows = MemoryRows()
     rows.rows["k"] = row
     with pytest.raises(StoreError, match=r"row k is damaged \(\d+ faults\): delete that row of the table"):
+        VariantLibrary(rows).find(["k"])
+
+
+def test_a_row_with_what_only_a_later_version_knows_is_told_from_a_damaged_one() -> None:
+    rows = MemoryRows()
+    rows.rows["k"] = json.dumps({**OLD_ROW, "more": 1})
+    with pytest.raises(NewerVersionError, match="row k needs a newer Proctor: it has more"):
         VariantLibrary(rows).find(["k"])
 
 

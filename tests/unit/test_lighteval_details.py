@@ -17,6 +17,7 @@ import pytest
 from proctor.domain.errors import BadInputError
 from proctor.formats.logs import lighteval_details
 from proctor.formats.logs.reading import read_log
+from proctor.formats.meter import LOG_ROWS
 
 
 def written(folder: Path, rows: list[dict[str, Any]]) -> Path:
@@ -157,14 +158,14 @@ def test_a_file_without_rows_is_refused(tmp_path: Path) -> None:
         read_log(path)
 
 
-def test_more_rows_than_a_run_has_are_refused_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lighteval_details, "MAX_ROWS", 2)
+def test_more_rows_than_a_run_has_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lighteval_details, "LOG_ROWS", LOG_ROWS._replace(rows=2))
     with pytest.raises(BadInputError, match="more than 2 rows"):
         read_log(written(tmp_path, [old(n, {"em": 1}) for n in range(3)]))
 
 
 def test_without_pyarrow_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path, [old(0, {"em": 1})])
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(BadInputError, match=r"needs pyarrow: pip install 'proctor\[parquet\]'"):
         read_log(path)

@@ -16,7 +16,7 @@ from proctor.domain.messages import Reconcile, ShardAnswer
 from proctor.domain.trial import Arm
 from proctor.runtime import metrics
 from proctor.runtime.metrics import METRICS, Instruments, Redelivery, ShardOutcome, TrialState
-from proctor.runtime.metrics_collectors import AuditsCollector, BuildInfoCollector
+from proctor.runtime.metrics_collectors import AuditsCollector, BuildInfoCollector, LedgerCollector
 from proctor.runtime.records import AuditState, Records
 from proctor.runtime.tasks import app, handles
 from tests.support import REPOSITORY
@@ -44,10 +44,12 @@ def test_names_end_in_their_unit_or_in_total() -> None:
 
 
 def test_every_metric_is_recorded_or_collected_by_the_name_it_is_listed_under(
-    registry: CollectorRegistry, tmp_path: Path
+    registry: CollectorRegistry, tmp_path: Path, valkey_url: str
 ) -> None:
     registry.register(BuildInfoCollector("1.0", "router"))
+    Records(f"sqlite:///{tmp_path}/records.sqlite").close()
     registry.register(AuditsCollector(f"sqlite:///{tmp_path}/records.sqlite"))
+    registry.register(LedgerCollector(valkey_url))
     families = {(family.name, family.type, family.documentation) for family in registry.collect()}
     assert families == {(metric.name.removesuffix("_total"), metric.kind, metric.help) for metric in METRICS}
 
@@ -61,7 +63,9 @@ def test_the_table_in_the_documentation_lists_every_metric_with_its_kind_and_lab
 
 def test_no_label_names_what_grows_with_use() -> None:
     labels = {label for metric in METRICS for label in metric.labels}
-    assert labels == {"state", "stage", "arm", "backend", "outcome", "cause", "task", "version", "worker"}
+    assert labels == {
+        "state", "stage", "arm", "backend", "outcome", "cause", "task", "version", "worker", "promise", "verdict",
+    }  # fmt: skip
 
 
 def test_trials_are_counted_by_state_stage_and_arm(registry: CollectorRegistry) -> None:
@@ -211,8 +215,8 @@ def test_a_task_that_ends_is_counted_as_done_and_one_that_raises_as_failed(
 
 @pytest.mark.usefixtures("pings")
 def test_a_message_that_is_not_valid_is_counted_as_failed(registry: CollectorRegistry) -> None:
-    with pytest.raises(ValueError, match="audit"):
-        app.tasks[Ping.task](message={"audit": 1})
+    with pytest.raises(ValueError, match="dictionary"):
+        app.tasks[Ping.task](message=["audit"])
     assert value(registry, "proctor_messages_total", task="tests.ping", outcome="failed") == 1
 
 

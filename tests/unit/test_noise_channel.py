@@ -190,7 +190,7 @@ def test_an_error_row_is_left_out_of_every_arm_and_is_no_wrong_answer() -> None:
 
 def test_a_lost_message_leaves_its_item_out() -> None:
     asked = items(40)
-    gone = plan_routers(asked, suite().protocol, chat=False)[5].trial_id
+    gone = list(plan_routers(asked, suite().protocol, chat=False))[5].trial_id
     found = noise(asked, steady, lost={gone})
     assert (found.n_items, found.n_left_out) == (39, 1)
 

@@ -20,9 +20,10 @@ from proctor.domain.suite import PerturbationSection
 from proctor.perturbation.admission.measure import ItemPair
 from proctor.perturbation.engine import ItemResult
 from proctor.perturbation.library.store import Outcome
-from proctor.perturbation.serving.convert import Asked, Unreadable, asked_of, item_reply, pair_of, reader, section_of
+from proctor.perturbation.serving.convert import Asked, asked_of, item_reply, pair_of, section_of
 from proctor.perturbation.serving.rpc import perturbation_pb2 as pb
 from proctor.perturbation.serving.tally import Tally
+from proctor.runtime.grpc_messages import Unreadable, reader
 from tests.support import REPOSITORY
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -115,10 +116,10 @@ def test_a_setting_of_a_later_version_is_not_left_out_of_account() -> None:
         ({"question": " \n\u2003"}, "empty", "the question is empty"),
         ({"question": "x" * 200_001}, "too_long", "200001 characters"),
         ({"item_id": ""}, "bad_item", "item_id: String should have at least 1 character"),
-        ({"item_id": "i" * 257}, "bad_item", "item_id: String should have at most 256 characters"),
+        ({"item_id": "i" * 257}, "bad_item", "item_id has 257 characters; at most 256"),
         ({"choices": ["1", "2"]}, "bad_item", "must be exactly one of the 2 choices"),
         ({"choices": ["4", "4"]}, "bad_item", "must be exactly one of the 2 choices"),
-        ({"choices": [str(n) for n in range(27)]}, "bad_item", "choices: "),
+        ({"choices": [str(n) for n in range(27)]}, "bad_item", "choices has 27 entries"),
         ({"item_id": "\u202eb", "choices": ["1"]}, "bad_item", "'\\u202eb'"),
     ],
 )

@@ -11,7 +11,7 @@ from proctor.domain.item import Item, Measurements, Variant
 from proctor.domain.suite import PromptSection
 from proctor.domain.trial import Arm, Trial
 from proctor.router.packs import pieces
-from proctor.router.plan import plan_shards, plan_trials, shard_of
+from proctor.router.plan import StoredShard, plan_shards, plan_trials, shard_of
 from proctor.router.stages import PART_POSITIONS, planned
 
 _MEASURED = Measurements(semantic_distance=0.2, token_overlap=0.1, edit_distance=0.6)
@@ -35,7 +35,7 @@ def variant(of: Item, number: int) -> Variant:
 def test_an_item_is_asked_once_as_published_and_once_a_variant() -> None:
     items = [item(1), item(2)]
     variants = [variant(items[0], 1), variant(items[0], 2), variant(items[1], 1)]
-    trials = plan_trials(items, variants, PromptSection())
+    trials = list(plan_trials(items, variants, PromptSection()))
     assert [(trial.arm, trial.item_id) for trial in trials] == [
         (Arm.CANONICAL, "i1"), (Arm.PERTURBED, "i1"), (Arm.PERTURBED, "i1"),
         (Arm.CANONICAL, "i2"), (Arm.PERTURBED, "i2"),
@@ -47,7 +47,7 @@ def test_an_item_is_asked_once_as_published_and_once_a_variant() -> None:
 
 def test_an_item_without_a_variant_is_not_asked() -> None:
     items = [item(1), item(2)]
-    trials = plan_trials(items, [variant(items[1], 1)], PromptSection())
+    trials = list(plan_trials(items, [variant(items[1], 1)], PromptSection()))
     assert {trial.item_id for trial in trials} == {"i2"}
 
 
@@ -55,7 +55,7 @@ def test_an_item_without_a_variant_is_not_asked() -> None:
 def test_every_trial_is_in_one_shard_of_its_own_arm(sizes: list[int], shard_trials: int) -> None:
     items = [item(number) for number in range(len(sizes))]
     variants = [variant(items[n], v) for n, size in enumerate(sizes) for v in range(size)]
-    trials = plan_trials(items, variants, PromptSection())
+    trials = list(plan_trials(items, variants, PromptSection()))
     shards = list(plan_shards(trials, shard_trials=shard_trials))
     assert sorted(t.trial_id for shard in shards for t in shard.trials) == sorted(t.trial_id for t in trials)
     assert len({trial.trial_id for trial in trials}) == len(trials)
@@ -81,7 +81,8 @@ def test_what_a_shard_is_split_into_lies_between_it_and_the_next_in_position(
     trials = [Trial(arm=Arm.CANONICAL, item_id=f"i{n}", prompt="p") for n in range(sum(sizes))]
     ends = list(accumulate(sizes, initial=0))
     shards = [shard_of(trials[begin:end]) for begin, end in pairwise(ends)]
-    entries = planned([(shard, "sha256:s") for shard in shards], part=3)
+    stored = [StoredShard(s.shard_id, s.stage, s.arm, len(s.trials), "sha256:s") for s in shards]
+    entries = planned(stored, part=3)
     assert [entry.position for entry in entries] == [3 * PART_POSITIONS + end for end in ends[:-1]]
     split = data.draw(st.integers(0, len(entries) - 1))
     children = [entries[split].position + begin for begin, _ in pieces(entries[split].n_trials)]

@@ -196,8 +196,8 @@ def test_the_address_is_checked_at_every_connection_and_not_once(
 
 def test_an_endpoint_that_only_a_suite_brought_gets_no_key_of_the_operators() -> None:
     sent = {}
-    for public_only in (True, False):
-        settings = spec("openai", "https://models.example").model_copy(update={"public_only": public_only})
+    for gets_keys in (False, True):
+        settings = spec("openai", "https://models.example").model_copy(update={"gets_keys": gets_keys})
         one = OpenAIBackend(settings, environ={"PROCTOR_API_KEY": "a-secret-key", "OPENAI_API_KEY": "another-one"})
-        sent[public_only] = one._endpoint._key
-    assert sent == {True: None, False: "a-secret-key"}
+        sent[gets_keys] = one._endpoint._key
+    assert sent == {False: None, True: "a-secret-key"}

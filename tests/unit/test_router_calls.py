@@ -27,9 +27,9 @@ def suite(**protocol: object) -> Suite:
 @pytest.mark.parametrize("matched_clean", [True, False])
 def test_the_note_counts_what_will_be_asked(sampling: str, matched_clean: bool) -> None:
     audit = suite(protocol="router_worker", max_routers=4, sampling=sampling, matched_clean=matched_clean)
-    routers = plan_routers(ITEMS, audit.protocol, chat=False)
+    routers = list(plan_routers(ITEMS, audit.protocol, chat=False))
     said = {(trial.arm, trial.item_id, trial.router_index): "" for trial in routers}
-    workers = plan_workers(ITEMS, audit.protocol, said)
+    workers = list(plan_workers(ITEMS, audit.protocol, said))
     note = router_note(audit, len(ITEMS))
     assert note is not None
     assert f"the routers (org/m) write {len(routers)} messages of at most 1,024 tokens" in note

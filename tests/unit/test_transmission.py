@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,7 +27,7 @@ protocols = st.builds(
 )
 
 
-def messages(trials: list[Trial]) -> dict[tuple[Arm, str, int], str]:
+def messages(trials: Iterable[Trial]) -> dict[tuple[Arm, str, int], str]:
     return {(t.arm, t.item_id, t.router_index): f"[{t.arm} {t.item_id} {t.router_index}]" for t in trials}
 
 
@@ -36,15 +38,15 @@ def protocol(**changes: object) -> ProtocolSection:
 def test_the_direct_protocol_plans_nothing() -> None:
     direct = ProtocolSection()
     assert direct.conditions == ()
-    assert plan_routers(ITEMS, direct, chat=False) == plan_workers(ITEMS, direct, {}) == []
+    assert list(plan_routers(ITEMS, direct, chat=False)) == list(plan_workers(ITEMS, direct, {})) == []
 
 
 def test_nested_routers_are_asked_once_and_reused_by_every_larger_condition() -> None:
-    trials = plan_routers(ITEMS[:1], protocol(matched_clean=False), chat=False)
+    trials = list(plan_routers(ITEMS[:1], protocol(matched_clean=False), chat=False))
     assert [(t.arm, t.router_index) for t in trials] == [
         (Arm.CLEAN_ROUTER_1, 1), (Arm.NOISY_ROUTER_1, 1), (Arm.NOISY_ROUTER_2, 2), (Arm.NOISY_ROUTER_3, 3),
     ]  # fmt: skip
-    third = plan_workers(ITEMS[:1], protocol(matched_clean=False), messages(trials))[-1]
+    *_, third = plan_workers(ITEMS[:1], protocol(matched_clean=False), messages(trials))
     assert third.arm is Arm.NOISY_ROUTER_3
     shown = [f"[noisy_router_{r} i0 {r}]" for r in (1, 2, 3)]
     assert [message in third.prompt for message in shown] == [True, True, True]
@@ -52,7 +54,7 @@ def test_nested_routers_are_asked_once_and_reused_by_every_larger_condition() ->
 
 
 def test_independent_conditions_share_no_router() -> None:
-    trials = plan_routers(ITEMS[:1], protocol(sampling="independent", matched_clean=False), chat=False)
+    trials = list(plan_routers(ITEMS[:1], protocol(sampling="independent", matched_clean=False), chat=False))
     assert [(t.arm, t.router_index) for t in trials if t.arm is not Arm.CLEAN_ROUTER_1] == [
         (Arm.NOISY_ROUTER_1, 1),
         (Arm.NOISY_ROUTER_2, 1), (Arm.NOISY_ROUTER_2, 2),
@@ -72,8 +74,8 @@ def test_the_papers_baseline_is_there_without_the_matched_arm_and_r_clean_router
 def test_every_condition_of_every_item_is_answered_once_from_as_many_messages_as_it_has_routers(
     section: ProtocolSection,
 ) -> None:
-    routers = plan_routers(ITEMS, section, chat=True)
-    workers = plan_workers(ITEMS, section, messages(routers))
+    routers = list(plan_routers(ITEMS, section, chat=True))
+    workers = list(plan_workers(ITEMS, section, messages(routers)))
     trials = [*routers, *workers]
     assert len({trial.trial_id for trial in trials}) == len(trials)
     assert {trial.stage for trial in routers} == {TRANSMIT_STAGE}
@@ -106,7 +108,7 @@ def test_a_condition_of_which_a_message_is_missing_is_not_asked_and_the_others_a
 
 def test_an_empty_message_is_a_message() -> None:
     said = dict.fromkeys(messages(plan_routers(ITEMS, protocol(), chat=True)), "")
-    assert len(plan_workers(ITEMS, protocol(), said)) == 6 * len(ITEMS)
+    assert len(list(plan_workers(ITEMS, protocol(), said))) == 6 * len(ITEMS)
 
 
 def test_an_item_without_options_is_refused_with_its_name() -> None:

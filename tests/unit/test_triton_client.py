@@ -10,10 +10,11 @@ import grpc
 import pytest
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
+from proctor.domain.answer_bounds import MAX_ANSWER_BYTES
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import BadInputError, EndpointError
 from proctor.domain.trial import Arm, Completion, Decoding, Trial
-from proctor.inference.backend import MAX_ANSWER_BYTES, Probe
+from proctor.inference.backend import Probe
 from proctor.inference.triton import TritonBackend
 from proctor.inference.window import Window
 
@@ -186,7 +187,7 @@ def test_pieces_past_the_limit_together_are_refused() -> None:
                 yield piece(request.id, "x" * (MAX_ANSWER_BYTES // 2), final=False)
 
     got, _ = ask(endless, "a")
-    assert "the limit is 8,388,608" in str(got[0].error)
+    assert "512 tokens have at most 65,536 bytes" in str(got[0].error)
 
 
 def test_a_server_that_knows_no_final_responses_is_taken_at_its_first() -> None:

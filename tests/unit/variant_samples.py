@@ -75,7 +75,7 @@ class HashedEncoder:
     def encode(self, texts: Sequence[str]) -> Vectors:
         self.texts += texts
         rows = [np.frombuffer(hashlib.sha256((self.name + text).encode()).digest(), dtype=np.uint8) for text in texts]
-        vectors = np.asarray(rows, dtype=np.float32) + 1
+        vectors = np.asarray(rows, dtype=np.float32).reshape(len(texts), -1 if rows else 32) + 1
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
