@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -214,5 +215,22 @@ def test_hands_are_kept_on_the_work_until_the_grace_is_nearly_over_or_somebody_h
     leaving = Leaving(600.0, handed_back.set, end=lambda: None)
     leaving.begin()
     assert not handed_back.wait(0.05)
+    leaving.begin()
+    assert handed_back.wait(10)
+
+
+def test_a_signal_that_comes_while_the_one_before_is_handled_hurries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Handlers of signals nest: the second runs between two steps of the first."""
+    handed_back = threading.Event()
+    leaving = Leaving(600.0, handed_back.set, end=lambda: None)
+    second = [leaving.begin]
+
+    class Interrupted(threading.Thread):
+        def __init__(self, **arguments: Any) -> None:
+            if second:
+                second.pop()()
+            super().__init__(**arguments)
+
+    monkeypatch.setattr(threading, "Thread", Interrupted)
     leaving.begin()
     assert handed_back.wait(10)

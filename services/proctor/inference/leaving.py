@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import threading
@@ -33,15 +34,15 @@ class Leaving:
         self._hand_back = hand_back
         self._end = end
         self._hurry = threading.Event()
-        self._thread: threading.Thread | None = None
+        # One call of C: a signal that comes while the handler of the one before still runs is told from it.
+        self._asked = itertools.count()
 
     def begin(self) -> None:
         """Leave; asked again, hurry: hand back now. Safe in a signal handler, which runs in the main thread."""
-        if self._thread is not None:
+        if next(self._asked) > 0:
             self._hurry.set()
             return
-        self._thread = threading.Thread(target=self._leave, name="leaving", daemon=True)
-        self._thread.start()
+        threading.Thread(target=self._leave, name="leaving", daemon=True).start()
 
     def _leave(self) -> None:
         if self._hurry.wait(self._finish_s):
