@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from proctor.domain.endpoint import EndpointSpec
+from proctor.domain.endpoint_url import endpoint_url
 from proctor.domain.errors import BadInputError
 from proctor.domain.item import Item
 from proctor.domain.members import repeated_name
+from proctor.domain.operator_endpoint import parse_operator_endpoints
 from proctor.domain.problems import SuiteProblems
 from proctor.domain.strict_json import MAX_VALUES
 from proctor.domain.suite import PerturbationSection
@@ -245,3 +247,11 @@ def test_a_number_in_a_router_table_or_a_row_is_no_bigger_than_its_text() -> Non
                     assert row.position == 1
             except TooManyFaults:
                 pytest.fail("one line has no ten faults")
+
+
+@pytest.mark.parametrize("url", ["//" * 200_000, "grpc://" * 60_000, "@" * 400_000, "//@" * 130_000])
+def test_a_secret_is_looked_for_at_once_in_a_url_that_repeats_itself(url: str) -> None:
+    with quick(), pytest.raises(BadInputError, match="is no URL"):
+        endpoint_url(url)
+    with quick(), pytest.raises(BadInputError):
+        parse_operator_endpoints(json.dumps({"prod": {"url": url}}), source="PROCTOR_ENDPOINTS")

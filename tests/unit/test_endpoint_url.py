@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ipaddress
+import json
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.domain.endpoint_url import EndpointUrl, OddUrlError, endpoint_url
+from proctor.domain.endpoint_url import EndpointUrl, OddUrlError, endpoint_url, shown
 
 
 @pytest.mark.parametrize(
@@ -182,3 +184,9 @@ def test_a_place_has_one_form_however_it_is_written(url: str, text: str) -> None
 
 def test_the_parts_are_a_plain_tuple() -> None:
     assert endpoint_url("http://a") == EndpointUrl("http", "a", 80, "")
+
+
+@given(st.text("/@?#ab:", max_size=14))
+def test_whatever_may_be_a_secret_is_cut_out_of_a_message(url: str) -> None:
+    defined = re.sub(r"[?#].*|(?<=//).*(?=@)", "…", url, flags=re.DOTALL)
+    assert json.loads(shown(url)) == defined

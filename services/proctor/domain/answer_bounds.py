@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+#: The longest character of UTF-8.
+CHARACTER_BYTES: Final = 4
 #: The longest token of the tokenisers in use: 128 spaces are one token of OpenAI's and of Llama 3's.
 MAX_TOKEN_BYTES: Final = 128
 #: The bound of 512 tokens, the default ceiling, is also that of a lower one: an endpoint of the article's contract is

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
-from proctor.domain.answer_bounds import max_answer_bytes
+from proctor.domain.answer_bounds import CHARACTER_BYTES, MIN_ANSWER_BYTES, max_answer_bytes
 from proctor.domain.canonical import digest_matches
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import EndpointError
@@ -21,6 +21,8 @@ from proctor.inference.token_counts import believed_input, believed_output
 MAX_PROMPT_BYTES = 1 << 20
 #: Of what an endpoint says of a failure, in a completion that is kept.
 MAX_ERROR_CHARACTERS = 1000
+#: Characters that pass no bound, whatever the ceiling of tokens.
+_SHORT: Final = MIN_ANSWER_BYTES // CHARACTER_BYTES
 
 
 class Probe(NamedTuple):
@@ -183,10 +185,12 @@ def answered(trial: Trial, spec: EndpointSpec, answer: Answer, *, max_tokens: in
         TrialFailure: the text is longer than so many tokens can be.
     """
     text = answer.text
-    # A text that is too long even so is not encoded to find out by how much.
-    check_length(len(text), max_tokens, unit="characters")
-    if not text.isascii():
-        check_length(len(text.encode("utf-8", "surrogatepass")), max_tokens)
+    # Most answers are too short to pass any bound, whatever their alphabet.
+    if len(text) > _SHORT:
+        # A text that is too long even so is not encoded to find out by how much.
+        check_length(len(text), max_tokens, unit="characters")
+        if not text.isascii():
+            check_length(len(text.encode("utf-8", "surrogatepass")), max_tokens)
     return Completion(
         trial_id=trial.trial_id,
         text=answer.text,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from proctor.domain.answer_bounds import CHARACTER_BYTES
+
 logger = logging.getLogger(__name__)
 
 #: Tokens that an endpoint may count beside the prompt's and the answer's: its template and instructions, and reasoning
 #: that it keeps to itself. As many as the highest ceiling that a suite can set.
 UNSEEN_TOKENS: Final = 131_072
-#: The longest character of UTF-8; every token of a prompt stands for a byte of it at least.
-_BYTES_A_CHARACTER: Final = 4
 
 #: What was said once: an endpoint that counts so does it with every answer. Emptied now and then, so it has a bound.
 _said: set[tuple[str, str]] = set()
@@ -21,12 +21,14 @@ _MAX_SAID: Final = 256
 def believed_input(count: int | None, prompt: str, url: str) -> int | None:
     """The reported tokens of a prompt; None where no prompt of this length has so many. The log says so then.
 
+    Every token of a prompt stands for a byte of it at least.
+
     Args:
         count: as the endpoint reported it, from 0; None where it did not.
         prompt: what was asked.
         url: the endpoint, for the log.
     """
-    return _believed(count, len(prompt) * _BYTES_A_CHARACTER + UNSEEN_TOKENS, "input", url)
+    return _believed(count, len(prompt) * CHARACTER_BYTES + UNSEEN_TOKENS, "input", url)
 
 
 def believed_output(count: int | None, max_tokens: int, url: str) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from proctor.domain.canonical import short_id
@@ -55,26 +56,36 @@ def plan_shards(trials: Iterable[Trial], *, shard_trials: int = SHARD_TRIALS) ->
     of for the second half, which would be the reworded arm. No more is in memory than one open shard an arm, each of
     at most SHARD_PROMPT_BYTES, or of one trial.
     """
-    open_shards: dict[tuple[str, Arm], list[Trial]] = {}
-    sizes = Counter[tuple[str, Arm]]()
+    open_shards: dict[tuple[str, Arm], _OpenShard] = {}
     for trial in trials:
         key, size = (trial.stage, trial.arm), trial_bytes(trial)
-        if sizes[key] + size > SHARD_PROMPT_BYTES and key in open_shards:
-            yield shard_of(open_shards.pop(key))
-            sizes[key] = 0
-        batch = open_shards.setdefault(key, [])
-        batch.append(trial)
-        sizes[key] += size
-        if len(batch) == shard_trials:
-            yield shard_of(open_shards.pop(key))
-            sizes[key] = 0
+        batch = open_shards.get(key)
+        if batch is not None and batch.size + size > SHARD_PROMPT_BYTES:
+            del open_shards[key]
+            yield shard_of(batch.trials)
+            batch = None
+        if batch is None:
+            batch = open_shards[key] = _OpenShard([])
+        batch.trials.append(trial)
+        batch.size += size
+        if len(batch.trials) == shard_trials:
+            del open_shards[key]
+            yield shard_of(batch.trials)
     for batch in open_shards.values():
-        yield shard_of(batch)
+        yield shard_of(batch.trials)
+
+
+@dataclass(slots=True)
+class _OpenShard:
+    trials: list[Trial]
+    size: int = 0
+    """Bytes of their texts."""
 
 
 def trial_bytes(trial: Trial) -> int:
     """Bytes of the texts that a trial carries."""
-    return utf8_bytes(trial.prompt) + sum([utf8_bytes(choice) for choice in trial.choices])
+    size = utf8_bytes(trial.prompt)
+    return size + sum(map(utf8_bytes, trial.choices)) if trial.choices else size
 
 
 class StoredShard(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from proctor.domain.answer_bounds import CHARACTER_BYTES
 from proctor.domain.errors import BadInputError
 from proctor.domain.item import Item
 from proctor.domain.labels import LabelScheme
@@ -18,6 +19,9 @@ MAX_PROMPT_BYTES: Final = 1 << 20
 MAX_WORDINGS_BYTES: Final = 1 << 29
 #: All prompts of an audit, which lie in the artifact store until they are cleared away.
 MAX_PROMPTS_BYTES: Final = 1 << 36
+#: Characters of a question with its options that no template makes more of than a process has room for, were it shown
+#: 2,000 times: such a prompt is made first and measured then, because measuring costs as much as making.
+_SHORT: Final = 4096
 
 
 def check_sizes(items: Sequence[Item], suite: Suite) -> None:
@@ -45,8 +49,12 @@ def bounded_prompt(
     Raises:
         BadInputError: it would have more than MAX_PROMPT_BYTES, or as `render_prompt`.
     """
-    _checked(section, item_id, question, choices, labels)
-    return render_prompt(section, question, choices, labels)
+    if len(question) + sum(map(len, choices)) > _SHORT:
+        _checked(section, item_id, question, choices, labels)
+    prompt = render_prompt(section, question, choices, labels)
+    if len(prompt) > MAX_PROMPT_BYTES // CHARACTER_BYTES:
+        _checked(section, item_id, question, choices, labels)
+    return prompt
 
 
 def check_written(item_id: str, prompt: str, writers: str) -> str:

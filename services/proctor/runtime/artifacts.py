@@ -9,6 +9,7 @@ stream, and its digest is over what it holds: which of the streams that hold it 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -98,7 +99,8 @@ class LocalArtifacts:
         path = self._root / object_name(digest)
         try:
             with path.open("rb") as stream:
-                stored = stream.read(max_stored_bytes() + 1)
+                # By its size: read() makes room for all that it is allowed before it reads.
+                stored = stream.read(min(os.fstat(stream.fileno()).st_size, max_stored_bytes()) + 1)
         except FileNotFoundError:
             raise StoreError(f"artifact {digest} is not in the store {self._root}") from None
         except OSError as error:
