@@ -154,7 +154,7 @@ def shown(url: str) -> str:
     # One expression for both would look for a "@" again behind each "//": in a text of many that takes minutes.
     host, last_at = url.find("//") + len("//"), url.rfind("@")
     query = _QUERY_OR_FRAGMENT.search(url)
-    if len("//") <= host <= last_at and (query is None or host <= query.start()):
+    if len("//") <= host <= last_at and (query is None or host < query.start()):
         url = f"{url[:host]}…{url[last_at:]}"
         query = _QUERY_OR_FRAGMENT.search(url, host)
     return quoted(url if query is None else f"{url[: query.start()]}…")
