@@ -28,16 +28,20 @@ def believed_input(count: int | None, prompt: str, url: str) -> int | None:
         prompt: what was asked.
         url: the endpoint, for the log.
     """
+    if count is None or count <= UNSEEN_TOKENS:
+        return count
     return _believed(count, len(prompt) * CHARACTER_BYTES + UNSEEN_TOKENS, "input", url)
 
 
 def believed_output(count: int | None, max_tokens: int, url: str) -> int | None:
     """The reported tokens of an answer; None where so many were not allowed, nor can have been thought beside it."""
+    if count is None or count <= UNSEEN_TOKENS:
+        return count
     return _believed(count, max_tokens + UNSEEN_TOKENS, "output", url)
 
 
-def _believed(count: int | None, most: int, kind: str, url: str) -> int | None:
-    if count is None or count <= most:
+def _believed(count: int, most: int, kind: str, url: str) -> int | None:
+    if count <= most:
         return count
     if (url, kind) not in _said:
         if len(_said) >= _MAX_SAID:
