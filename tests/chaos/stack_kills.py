@@ -1,14 +1,16 @@
 """A local stack of which a service is killed every second: `python -m tests.chaos.stack_kills --seconds 60`.
 
-The stack is the one of `proctor up`: Valkey, MLflow, Triton and every worker, each of them a victim. Audits are begun
-before the kills and among them, and all of them have to be decided when the stack has come to rest, each with its
-decision in MLflow. Times are short (a lease of 20 s), so that what was lost is found within the run; `--own-times`
-takes Proctor's own.
+The stack is the one of `proctor up`: Valkey, MLflow, Triton and every worker, each of them a victim, and its
+supervisor starts them again. Audits are begun before the kills and among them, and all of them have to be decided when
+the stack has come to rest, each with its decision in MLflow and the report of an audit that nothing disturbed; the
+checker of the chaos runs looks for trials that were lost or counted twice. Times are short (a lease of 20 s), so that
+what was lost is found within the run; `--own-times` takes Proctor's own.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import random
@@ -30,6 +32,11 @@ from proctor.runtime.service import ServiceState
 from proctor.runtime.settings import Settings
 from proctor.runtime.stack import LocalStack, StackSpec
 from proctor.runtime.timing import Timing
+from tests.chaos.arithmetic import POISON
+from tests.chaos.audits import report_bytes
+from tests.chaos.checker import check
+from tests.chaos.findings import Findings
+from tests.chaos.stores import Stores
 
 #: One after the other as `Timing` wants them, and each longer than a worker takes to start on a busy machine.
 SHORT = Timing(
@@ -51,6 +58,8 @@ class Outcome:
     """Audits whose decision stands in MLflow."""
     rest_s: float = 0.0
     """From the last kill to the last decision."""
+    findings: Findings = field(default_factory=Findings)
+    """Of the checker, over the stores of the stack at rest."""
 
     @property
     def undecided(self) -> dict[str, str]:
@@ -91,12 +100,14 @@ def run(
     with LocalStack(home, StackSpec(metrics=True), base) as stack:
         settings = stack.start()
         with local_desk(settings) as desk:
+            suites = [_suite(home, settings.bundle, model, items) for model in EXPECTED]
+            calm_reports = _calm(desk, home, suites, patience_s)
             began_s = next_audit_s = time.monotonic()
             number = 0
             while (now_s := time.monotonic()) < began_s + seconds:
                 if now_s >= next_audit_s:
                     next_audit_s = now_s + _BEGIN_EVERY_S
-                    _begin(desk, _suite(home, settings.bundle, number, items), outcome)
+                    _begin(desk, suites[number % len(suites)], outcome)
                     number += 1
                 _kill(stack, rng, victims, in_turn, outcome, say)
                 time.sleep(max(0.0, now_s + every_s - time.monotonic()))
@@ -104,6 +115,11 @@ def run(
             while _look(desk, outcome) and time.monotonic() < last_kill_s + patience_s:
                 time.sleep(0.2)
             outcome.rest_s = time.monotonic() - last_kill_s
+            stores = Stores(home, settings.broker_url, settings.ledger_url)
+            # What a worker that was killed had taken comes back when the broker's time is over.
+            while (stores.waiting() or stores.held()) and time.monotonic() < last_kill_s + patience_s:
+                time.sleep(0.5)
+            outcome.findings = check(stores, calm_reports, fatal=POISON, sums=False)
             outcome.written = sum(desk.records.registration(audit) is not None for audit in outcome.audits)
         outcome.restarted = {row.name: row.detail for row in stack.status()}
         given_up = [row.name for row in stack.status() if row.state is ServiceState.FAILED]
@@ -111,14 +127,29 @@ def run(
     return outcome
 
 
-def _suite(home: Path, bundle: Path, number: int, items: int) -> Path:
-    models = list(EXPECTED)
-    suite = json.loads(demo_suite(models[number % len(models)], bundle))
+def _suite(home: Path, bundle: Path, model: str, items: int) -> Path:
+    suite = json.loads(demo_suite(model, bundle))
     suite["dataset_config"]["sample_size"] = items
-    suite["audit_suite_id"] = f"kills-{number}"
-    path = home / f"suite-{number}.json"
+    suite["audit_suite_id"] = _suite_id(model)
+    path = home / f"{model}.json"
     path.write_text(json.dumps(suite))
     return path
+
+
+def _suite_id(model: str) -> str:
+    return f"kills-{model}"
+
+
+def _calm(desk: LocalDesk, home: Path, suites: Sequence[Path], patience_s: float) -> dict[str, str]:
+    """Suite id → SHA-256 of the report of an audit of it, before anything is killed."""
+    calm, began_s = Outcome(), time.monotonic()
+    for suite in suites:
+        _begin(desk, suite, calm)
+    while _look(desk, calm) and time.monotonic() < began_s + patience_s:
+        time.sleep(0.2)
+    assert not calm.undecided, calm.undecided
+    reports = zip(suites, (report_bytes(home, audit) for audit in calm.audits), strict=True)
+    return {_suite_id(suite.stem): hashlib.sha256(report).hexdigest() for suite, report in reports}
 
 
 def _begin(desk: LocalDesk, suite: Path, outcome: Outcome) -> None:
@@ -187,7 +218,12 @@ def main() -> int:
         print(f"  {name}: {detail or 'never restarted'}")
     print(f"audits: {len(outcome.audits)}, undecided: {outcome.undecided or 'none'}, in MLflow: {outcome.written}")
     print(f"the last was decided {outcome.rest_s:.0f} s after the last kill")
-    return 1 if outcome.undecided or outcome.written != len(outcome.audits) else 0
+    found = outcome.findings
+    print(f"trials: {found.trials}, lost: {found.lost}, counted twice: {found.counted_twice}")
+    print(f"reports compared: {found.reports_compared}, other than the calm ones: {found.reports_that_differ}")
+    for violation in found.violations[:20]:
+        print(f"  {violation}")
+    return 1 if outcome.undecided or found.violations or outcome.written != len(outcome.audits) else 0
 
 
 if __name__ == "__main__":
