@@ -66,7 +66,10 @@ def test_a_model_that_answers_both_wordings_alike_is_reviewed_for_want_of_items(
     assert registered_versions(tmp_path / "home") == 1
 
 
-def test_an_endpoint_that_is_down_ends_with_one_clear_message_and_registers_nothing(tmp_path: Path) -> None:
+def test_an_endpoint_that_is_down_ends_with_one_clear_message_and_registers_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROCTOR_OUTAGE_S", "5")
     suite = suite_file(tmp_path, f"http://127.0.0.1:{free_port()}/v1")
     run = subprocess.run(audit_run(suite, tmp_path / "home"), capture_output=True, text=True)
     assert run.returncode == 1

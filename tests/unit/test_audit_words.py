@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from proctor.cli.audits.words import STEPS, conclusion, duration, exit_code, progress
+from proctor.cli.audits.words import STEPS, conclusion, duration, exit_code, progress, step
 from proctor.domain.decision import DecisionOutcome, Reason
 from proctor.domain.errors import ExitCode
 from proctor.gateway.status import AuditStatus, Trials, Verdict
@@ -51,6 +51,12 @@ def test_progress_names_what_is_asked_what_was_given_up_and_the_pace() -> None:
     assert progress(paced) == "512 of 2,000 messages, 32 given up, 9.5/s, about 2 min 33 s left"
     assert progress(status(trials=Trials(planned=0, done=0, under_way=0, dead=0))) == ""
     assert progress(status(stage=None)) == ""
+
+
+def test_an_endpoint_that_is_probed_again_is_said_not_to_answer() -> None:
+    assert step(status(state=AuditState.PROBING)) == "asking the endpoint"
+    refused = status(state=AuditState.PROBING, detail="connection refused")
+    assert step(refused) == "asking the endpoint (the endpoint does not answer)"
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,8 @@ def step(status: AuditStatus) -> str:
     """What an audit is doing, in a few words."""
     if status.paused:
         return f"{STEPS[status.state]} (paused)"
-    if status.away_s is not None:
+    # A probe that is sent again has left on record why.
+    if status.away_s is not None or (status.state is AuditState.PROBING and status.detail):
         return f"{STEPS[status.state]} (the endpoint does not answer)"
     if status.services_away:
         return f"{STEPS[status.state]} ({workers_away(status)})"
