@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import socket
 import struct
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+
+from tests.hostile.listening import listening
 
 _DATA, _HEADERS, _SETTINGS, _PING, _GOAWAY, _WINDOW = 0, 1, 4, 6, 7, 8
 _END_STREAM, _END_HEADERS, _ACK = 1, 4, 1
@@ -42,7 +43,6 @@ def _replied(stream: int, reply: Reply) -> bytes:
 @contextmanager
 def raw_grpc(reply: Callable[[int], Reply]) -> Iterator[str]:
     """The URL of a server; `reply` gets the number of the call, over all connections."""
-    listening = socket.create_server(("127.0.0.1", 0), backlog=16)
     calls = iter(range(1 << 30))
 
     def serve(connection: socket.socket) -> None:
@@ -60,21 +60,8 @@ def raw_grpc(reply: Callable[[int], Reply]) -> Iterator[str]:
                 elif kind == _HEADERS:
                     connection.sendall(_replied(stream, reply(next(calls))))
 
-    def accept() -> None:
-        with suppress(OSError):
-            while True:
-                connection, _ = listening.accept()
-                threading.Thread(target=serve, args=(connection,), daemon=True).start()
-
-    thread = threading.Thread(target=accept, daemon=True)
-    thread.start()
-    try:
-        yield f"grpc://127.0.0.1:{listening.getsockname()[1]}"
-    finally:
-        with suppress(OSError):
-            listening.shutdown(socket.SHUT_RDWR)
-        listening.close()
-        thread.join()
+    with listening(serve) as port:
+        yield f"grpc://127.0.0.1:{port}"
 
 
 def _exactly(connection: socket.socket, length: int) -> bytes:

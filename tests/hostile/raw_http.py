@@ -10,6 +10,8 @@ from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from pathlib import Path
 
+from tests.hostile.listening import listening
+
 #: What one request is answered with, in pieces that are sent one after the other.
 Respond = Callable[[bytes], Iterable[bytes]]
 
@@ -34,7 +36,6 @@ def raw_http(respond: Respond, *, tls: tuple[Path, Path] | None = None) -> Itera
     if tls is not None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(*tls)
-    listening = socket.create_server(("127.0.0.1", 0), backlog=128)
     ending = threading.Event()
 
     def serve(accepted: socket.socket) -> None:
@@ -49,23 +50,11 @@ def raw_http(respond: Respond, *, tls: tuple[Path, Path] | None = None) -> Itera
                         return
                     connection.sendall(piece)
 
-    def accept() -> None:
-        with suppress(OSError):
-            while True:
-                connection, _ = listening.accept()
-                threading.Thread(target=serve, args=(connection,), daemon=True).start()
-
-    thread = threading.Thread(target=accept, daemon=True)
-    thread.start()
-    try:
-        port = listening.getsockname()[1]
-        yield f"https://localhost:{port}" if context else f"http://127.0.0.1:{port}"
-    finally:
-        ending.set()
-        with suppress(OSError):
-            listening.shutdown(socket.SHUT_RDWR)
-        listening.close()
-        thread.join()
+    with listening(serve) as port:
+        try:
+            yield f"https://localhost:{port}" if context else f"http://127.0.0.1:{port}"
+        finally:
+            ending.set()
 
 
 def _request(connection: socket.socket) -> bytes | None:
