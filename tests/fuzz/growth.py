@@ -2,7 +2,8 @@
 
 A fuzzer's inputs are short, and what is quadratic shows in long ones. Here each fragment that a format is written in,
 and each that breaks parsers, is repeated to a length, by itself and inside of a seed, and fed. An input that takes long
-is fed again at half its length: what takes four times as long for twice the bytes is a finding, however quick.
+is fed again at half its length and at twice: what takes four times as long for twice the bytes, both times, is a
+finding, however quick.
 """
 
 from __future__ import annotations
@@ -71,14 +72,15 @@ def _used_s() -> float:
 def slow_inputs(target: Target, length: int = LENGTH_BYTES) -> list[Slow]:
     """The inputs whose time grows faster than their length."""
     found = []
-    halves = inputs(target, length // 2)
-    for (what, whole), (_, half) in zip(inputs(target, length), halves, strict=True):
+    lengths = zip(*(inputs(target, of) for of in (length // 2, length, 2 * length)), strict=True)
+    for (_, half), (what, whole), (_, double) in lengths:
         whole_s = _seconds(target, whole)
         if whole_s < _NOTICEABLE_S:
             continue
         half_s = min(_seconds(target, half) for _ in range(2))
         whole_s = min(whole_s, _seconds(target, whole)) if whole_s < _GIVE_UP_S else whole_s
-        if whole_s > _GROWTH * half_s:
+        # Twice, because twice the objects may also be what makes the garbage collector look at them all.
+        if whole_s > _GROWTH * half_s and (whole_s > _GIVE_UP_S or _seconds(target, double) > _GROWTH * whole_s):
             found.append(Slow(target.name, what, half_s, whole_s))
     return found
 

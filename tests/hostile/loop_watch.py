@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,6 +33,12 @@ def loop_watch() -> Iterator[LoopWatch]:
         finally:
             watch.longest_s = max(watch.longest_s, time.thread_time() - before_s)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(asyncio.events.Handle, "_run", timed)
-        yield watch
+    # What the tests before have left is not collected in a step of this one.
+    gc.collect()
+    gc.freeze()
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(asyncio.events.Handle, "_run", timed)
+            yield watch
+    finally:
+        gc.unfreeze()

@@ -20,7 +20,14 @@ from proctor.inference import infer_wire, token_counts
 from proctor.inference.backend import MAX_ERROR_CHARACTERS, Probe
 from proctor.inference.infer import InferBackend
 from proctor.inference.openai import OpenAIBackend
-from proctor.inference.reply_bounds import MAX_LISTING_BYTES, MAX_PIECES, MAX_VALUES, load_json, max_reply_bytes
+from proctor.inference.reply_bounds import (
+    MAX_HEAD_LINES,
+    MAX_LISTING_BYTES,
+    MAX_PIECES,
+    MAX_VALUES,
+    load_json,
+    max_reply_bytes,
+)
 from proctor.inference.retry import asked_wait_s
 from proctor.inference.token_counts import UNSEEN_TOKENS
 from tests.hostile.limited import run_limited
@@ -43,7 +50,6 @@ def ask(
     async def run() -> list[Completion]:
         one = BACKENDS[backend](spec(url, backend), environ={})
         asked = [Trial(arm=Arm.CANONICAL, item_id=str(number), prompt="What?") for number in range(prompts)]
-        one._endpoint._client._opened()  # its certificates take 20 ms to load
         try:
             return list(await one.complete(asked, Decoding(**decoding), deadline_s=deadline_s))
         finally:
@@ -234,7 +240,11 @@ ATTACKS: dict[str, tuple[Attack, str]] = {
     "one long number": (body_of(b'{"response": ' + b"9" * 60_000 + b"}"), "not JSON"),
     "deep lists": (body_of(b"[" * 100_000), "not JSON"),
     "chunks of one byte": (tiny_chunks, f"in more than {MAX_PIECES:,} pieces"),
-    "five thousand headers": (many_headers, "no response"),
+    "five thousand headers": (many_headers, f"more than {MAX_HEAD_LINES:,} lines of headers"),
+    "five thousand headers after an interim response": (
+        lambda: [b"HTTP/1.1 100 Continue\r\n\r\n", *many_headers()],
+        f"more than {MAX_HEAD_LINES:,} lines of headers",
+    ),
     "escapes": (body_of(b'{"response": "' + b"\\n" * (1 << 20) + b'"}'), ""),
     "a long text": (body_of(b'{"response": "' + "Ж".encode() * (1 << 20) + b'"}'), ""),
 }
@@ -276,7 +286,7 @@ def test_cookies_are_not_kept_nor_sent_back() -> None:
 
     def answer(request: bytes) -> list[bytes]:
         heads.append(request.lower())
-        named = b"".join(b"set-cookie: a%d-%d=b; Max-Age=99999\r\n" % (len(heads), n) for n in range(500))
+        named = b"".join(b"set-cookie: a%d-%d=b; Max-Age=99999\r\n" % (len(heads), n) for n in range(200))
         body = says(response="B")
         return [b"HTTP/1.1 200 OK\r\n" + named + b"content-length: %d\r\n\r\n" % len(body) + body]
 

@@ -9,6 +9,7 @@ import httpx
 
 from proctor.domain.endpoint import EndpointSpec
 from proctor.inference.address import HttpAddress
+from proctor.inference.authorities import trusted
 from proctor.inference.backend import TrialFailure, printable
 from proctor.inference.http_failures import RETRYABLE_STATUSES, ConnectionFailure, HttpReply, not_connected
 from proctor.inference.no_cookies import NoCookies
@@ -58,7 +59,8 @@ class HttpClient:
             EndpointError: only public addresses are allowed, and it has another.
         """
         try:
-            async with self._opened().stream(method, url, content=body, extensions=self._extensions()) as response:
+            client = await self._opened()
+            async with client.stream(method, url, content=body, extensions=self._extensions()) as response:
                 is_error = response.status_code != 200
                 bound = min(limit, MAX_ERROR_BYTES) if is_error else limit
                 payload = await read_body(response, bound, self._spec.url, cut=is_error)
@@ -85,7 +87,11 @@ class HttpClient:
             extensions["sni_hostname"] = self._spec.server_name
         return extensions
 
-    def _opened(self) -> httpx.AsyncClient:
+    async def _opened(self) -> httpx.AsyncClient:
+        if self._client is not None:
+            return self._client
+        authorities = await trusted()
+        # Another request may have been quicker.
         if self._client is None:
             headers = {"content-type": "application/json", "accept": "application/json", "accept-encoding": "identity"}
             if self._key:
@@ -97,8 +103,7 @@ class HttpClient:
                 follow_redirects=False,
                 cookies=NoCookies(),
                 trust_env=self._trust_env,
-                # An authority of the operator's own (SSL_CERT_FILE) holds for this machine's servers too.
-                verify=httpx.create_ssl_context(),
+                verify=authorities,
                 # Reading has no limit of its own: a model may think for long, and every request has its deadline.
                 timeout=httpx.Timeout(None, connect=_CONNECT_TIMEOUT_S),
                 limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),

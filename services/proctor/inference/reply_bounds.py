@@ -33,9 +33,14 @@ LARGE_BYTES: Final = 64 << 10
 _READ_BYTES: Final = 16 << 10
 #: All that a connection brings between two requests: heads, interim responses, chunk sizes and the body.
 MAX_CONNECTION_BYTES: Final = 5 << 20
+#: Lines of a response's head, which the HTTP library reads in one go: five thousand take it 80 ms.
+MAX_HEAD_LINES: Final = 256
 _PIECES_A_STEP: Final = 64
 #: Events of httpcore with which a stream comes into use.
 _OPENED: Final = frozenset({"connection.connect_tcp.complete", "connection.start_tls.complete"})
+#: Where the HTTP library sees a head end.
+_END_OF_HEAD: Final = re.compile(rb"\n\r?\n")
+_INTERIM: Final = re.compile(rb"HTTP/1\.[01] 1")
 _MARK: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[{,]', re.DOTALL)
 
 Trace = Callable[[str, Any], Awaitable[None]]
@@ -128,7 +133,7 @@ def _bound(stream: Any, url: str) -> None:
     The HTTP library takes interim responses and heads without end, and works through all that was read in one go.
     """
     read, write = stream.read, stream.write
-    taken = 0
+    taken, heads = 0, _Heads(url)
 
     async def bounded_read(max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 - httpcore's own
         nonlocal taken
@@ -139,14 +144,38 @@ def _bound(stream: Any, url: str) -> None:
                 f"{url} sent more than {MAX_CONNECTION_BYTES:,} bytes to one request, answer and all around it",
                 retryable=False,
             )
+        heads.see(data)
         return data
 
     async def counted_write(buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        nonlocal taken
-        taken = 0
+        nonlocal taken, heads
+        taken, heads = 0, _Heads(url)
         await write(buffer, timeout)
 
     stream.read, stream.write = bounded_read, counted_write
+
+
+class _Heads:
+    """The heads of a response, as they come: interim ones, and the last, which the body follows."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._unread: bytearray | None = bytearray()
+
+    def see(self, data: bytes) -> None:
+        """Raises TrialFailure: one of them has more than MAX_HEAD_LINES lines."""
+        if self._unread is None:
+            return
+        self._unread += data
+        while self._unread is not None:
+            end = _END_OF_HEAD.search(self._unread)
+            if self._unread.count(b"\n", 0, end.start() if end else len(self._unread)) > MAX_HEAD_LINES:
+                raise TrialFailure(
+                    f"{self._url} answered with more than {MAX_HEAD_LINES:,} lines of headers", retryable=False
+                )
+            if end is None:
+                return
+            self._unread = self._unread[end.end() :] if _INTERIM.match(self._unread) else None
 
 
 def _has_many_values(payload: bytes) -> bool:

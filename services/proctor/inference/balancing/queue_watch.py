@@ -12,6 +12,7 @@ from typing import Final
 
 import httpx
 
+from proctor.inference.authorities import trusted
 from proctor.inference.balancing.member import Member
 from proctor.inference.no_cookies import NoCookies
 from proctor.inference.reply_bounds import bounded_connections, read_body
@@ -54,7 +55,11 @@ class QueueWatch:
         """Look, until cancelled."""
         headers = {"accept-encoding": "identity"}
         async with httpx.AsyncClient(
-            timeout=_TIMEOUT_S, follow_redirects=False, headers=headers, cookies=NoCookies()
+            timeout=_TIMEOUT_S,
+            follow_redirects=False,
+            headers=headers,
+            cookies=NoCookies(),
+            verify=await trusted(),
         ) as client:
             while True:
                 await asyncio.gather(*(self._look(client, member) for member in self._members()))
