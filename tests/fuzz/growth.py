@@ -11,9 +11,11 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
+import random
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from tests.fuzz.mutation import ODD
@@ -28,6 +30,9 @@ _GROWTH = 3.0
 #: Of one input. Whoever does not come back is quadratic or worse.
 _GIVE_UP_S = 30.0
 
+Make = Callable[[int], bytes]
+"""An input of about so many bytes."""
+
 
 class Slow(NamedTuple):
     """An input whose time grows faster than its length."""
@@ -38,17 +43,32 @@ class Slow(NamedTuple):
     whole_s: float
 
 
-def inputs(target: Target, length: int) -> Iterator[tuple[str, bytes]]:
+class Found(NamedTuple):
+    """What came of one target."""
+
+    slow: list[Slow]
+    tried: int
+    of: int
+
+
+def inputs(target: Target) -> Iterator[tuple[str, Make]]:
     """Long inputs, each with what it is made of."""
-    fragments = [fragment for fragment in dict.fromkeys((*target.words, *ODD)) if 0 < len(fragment) <= 64]
-    for fragment in fragments:
-        many = (fragment * (length // len(fragment) + 1))[:length]
-        yield f"{fragment!r} again and again", many
-        for place, seed in enumerate(list(target.seeds())[:3]):
+    seeds = list(target.seeds())[:3]
+    for fragment in (one for one in dict.fromkeys((*target.words, *ODD)) if 0 < len(one) <= 64):
+        yield f"{fragment!r} again and again", partial(_repeated, fragment)
+        for place, seed in enumerate(seeds):
             for at in sorted({1, len(seed) // 2, len(seed) - 2, _within_text(seed)}):
-                yield f"{fragment!r} again and again in seed {place} at {at}", seed[:at] + many + seed[at:]
-    for place, seed in enumerate(list(target.seeds())[:3]):
-        yield f"seed {place} again and again", (seed * (length // max(len(seed), 1) + 1))[:length]
+                yield f"{fragment!r} again and again in seed {place} at {at}", partial(_within, seed, at, fragment)
+    for place, seed in enumerate(seeds):
+        yield f"seed {place} again and again", partial(_repeated, seed)
+
+
+def _repeated(fragment: bytes, length: int) -> bytes:
+    return (fragment * (length // max(len(fragment), 1) + 1))[:length]
+
+
+def _within(seed: bytes, at: int, fragment: bytes, length: int) -> bytes:
+    return seed[:at] + _repeated(fragment, length) + seed[at:]
 
 
 def _within_text(seed: bytes) -> int:
@@ -69,24 +89,30 @@ def _used_s() -> float:
     return used.user + used.system + used.children_user + used.children_system
 
 
-def slow_inputs(target: Target, length: int = LENGTH_BYTES) -> list[Slow]:
-    """The inputs whose time grows faster than their length."""
-    found = []
-    lengths = zip(*(inputs(target, of) for of in (length // 2, length, 2 * length)), strict=True)
-    for (_, half), (what, whole), (_, double) in lengths:
-        whole_s = _seconds(target, whole)
+def slow_inputs(target: Target, length: int = LENGTH_BYTES, seconds: float = float("inf")) -> Found:
+    """The inputs whose time grows faster than their length: among all, or among those for which there was time."""
+    every = list(inputs(target))
+    # So that what there is time for is a fair part of them.
+    random.Random(target.name).shuffle(every)
+    slow, until_s = list[Slow](), time.monotonic() + seconds
+    for tried, (what, make) in enumerate(every):
+        if time.monotonic() > until_s:
+            return Found(slow, tried, len(every))
+        whole_s = _seconds(target, make(length))
         if whole_s < _NOTICEABLE_S:
             continue
-        half_s = min(_seconds(target, half) for _ in range(2))
-        whole_s = min(whole_s, _seconds(target, whole)) if whole_s < _GIVE_UP_S else whole_s
-        # Twice, because twice the objects may also be what makes the garbage collector look at them all.
-        if whole_s > _GROWTH * half_s and (whole_s > _GIVE_UP_S or _seconds(target, double) > _GROWTH * whole_s):
-            found.append(Slow(target.name, what, half_s, whole_s))
-    return found
+        half_s = min(_seconds(target, make(length // 2)) for _ in range(2))
+        whole_s = min(whole_s, _seconds(target, make(length))) if whole_s < _GIVE_UP_S else whole_s
+        # At twice the length too: twice the objects may also have the garbage collector look at all of them.
+        if whole_s > _GROWTH * half_s and (
+            whole_s > _GIVE_UP_S or _seconds(target, make(2 * length)) > _GROWTH * whole_s
+        ):
+            slow.append(Slow(target.name, what, half_s, whole_s))
+    return Found(slow, len(every), len(every))
 
 
-def _told(name: str, length: int, results: multiprocessing.SimpleQueue[list[Slow]]) -> None:
-    results.put(slow_inputs(TARGETS[name], length))
+def _told(name: str, length: int, seconds: float, results: multiprocessing.SimpleQueue[Found]) -> None:
+    results.put(slow_inputs(TARGETS[name], length, seconds))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -94,18 +120,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.growth", description=__doc__)
     parser.add_argument("targets", nargs="*", choices=[[], *TARGETS])
     parser.add_argument("--length", type=int, default=LENGTH_BYTES, help="bytes of the inputs")
-    parser.add_argument("--minutes", type=float, default=5.0, help="what one parser may take")
+    parser.add_argument("--minutes", type=float, default=5.0, help="of new inputs for one parser; it says how many")
     chosen = parser.parse_args(arguments)
     bad = False
     for name in chosen.targets or TARGETS:
-        results: multiprocessing.SimpleQueue[list[Slow]] = multiprocessing.SimpleQueue()
-        process = multiprocessing.Process(target=_told, args=(name, chosen.length, results))
+        results: multiprocessing.SimpleQueue[Found] = multiprocessing.SimpleQueue()
+        seconds = chosen.minutes * 60
+        process = multiprocessing.Process(target=_told, args=(name, chosen.length, seconds, results))
         started_s = time.monotonic()
         process.start()
-        process.join(chosen.minutes * 60)
+        # One input is fed six times at most.
+        process.join(seconds + 10 * _GIVE_UP_S)
         if process.is_alive():
             process.kill()
-            print(f"{name}: not done after {chosen.minutes:g} minutes", flush=True)
+            print(f"{name}: one input takes longer than {10 * _GIVE_UP_S:g} s", flush=True)
             bad = True
             continue
         if process.exitcode != 0 or results.empty():
@@ -113,10 +141,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             bad = True
             continue
         found = results.get()
-        print(f"{name}: {len(found)} grow ({time.monotonic() - started_s:.0f} s)", flush=True)
-        for one in sorted(found, key=lambda slow: -slow.whole_s)[:8]:
+        took_s = time.monotonic() - started_s
+        print(f"{name}: {len(found.slow)} grow, {found.tried} of {found.of} tried ({took_s:.0f} s)", flush=True)
+        for one in sorted(found.slow, key=lambda slow: -slow.whole_s)[:8]:
             print(f"  {one.half_s:.2f} s, then {one.whole_s:.2f} s: {one.what[:150]}", flush=True)
-        bad = bad or bool(found)
+        bad = bad or bool(found.slow)
     return int(bad)
 
 
