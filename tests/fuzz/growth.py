@@ -23,6 +23,9 @@ from tests.fuzz.target import Target
 from tests.fuzz.targets.every import TARGETS
 
 LENGTH_BYTES = 400_000
+#: And no more than this times what the fuzzer makes of a parser: texts that are slow to read, if steadily, would else
+#: take an hour.
+_TIMES_FUZZED = 10
 #: Less than this is not looked into: the noise of a busy machine would be taken for growth.
 _NOTICEABLE_S = 0.4
 #: Twice the bytes may take twice the time, and caches that are too small for it a little more.
@@ -95,14 +98,16 @@ def slow_inputs(target: Target, length: int = LENGTH_BYTES, seconds: float = flo
     # So that what there is time for is a fair part of them.
     random.Random(target.name).shuffle(every)
     slow, until_s = list[Slow](), time.monotonic() + seconds
+    length = min(length, _TIMES_FUZZED * target.max_bytes)
     for tried, (what, make) in enumerate(every):
         if time.monotonic() > until_s:
             return Found(slow, tried, len(every))
         whole_s = _seconds(target, make(length))
         if whole_s < _NOTICEABLE_S:
             continue
-        half_s = min(_seconds(target, make(length // 2)) for _ in range(2))
-        whole_s = min(whole_s, _seconds(target, make(length))) if whole_s < _GIVE_UP_S else whole_s
+        # Another text each time: some parsers keep what they have read.
+        half_s = min(_seconds(target, make(length // 2 + more)) for more in range(2))
+        whole_s = min(whole_s, _seconds(target, make(length + 1))) if whole_s < _GIVE_UP_S else whole_s
         # At twice the length too: twice the objects may also have the garbage collector look at all of them.
         if whole_s > _GROWTH * half_s and (
             whole_s > _GIVE_UP_S or _seconds(target, make(2 * length)) > _GROWTH * whole_s
