@@ -28,6 +28,8 @@ from tests.chaos.control import Control
 #: Environment of a worker: the control folder; seconds by which its clock is wrong; the planted bug, if any.
 CONTROL, SKEW, PLANT = "CHAOS_CONTROL", "CHAOS_SKEW_S", "CHAOS_PLANT"
 DISK_FULL, SLOW_MODEL, BROKEN_MODEL = "disk-full", "slow-model", "broken-model"
+#: The model answers nothing while it stands.
+HELD_MODEL = "held-model"
 #: With a process id: it gets SIGTERM with a shard in hand, which it then takes as long for as it may.
 LEAVE = "leave-"
 #: With a process id: when that was, by the clock that all processes share.
@@ -136,6 +138,8 @@ def _answer_in_process(control: Control) -> None:
                 await asyncio.sleep(deadline_s)
             if (wait := control.standing(SLOW_MODEL)) is not None:
                 await asyncio.sleep(min(float(wait), deadline_s))
+            while control.standing(HELD_MODEL) is not None and time.monotonic() - began < deadline_s:
+                await asyncio.sleep(0.05)
             if control.standing(BROKEN_MODEL) is not None:
                 failure = TrialFailure("the model server is broken", retryable=True)
                 return [failed(trial, self._spec, failure.again()) for trial in trials]
