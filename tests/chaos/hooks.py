@@ -138,7 +138,7 @@ def _answer_in_process(control: Control) -> None:
                 await asyncio.sleep(deadline_s)
             if (wait := control.standing(SLOW_MODEL)) is not None:
                 await asyncio.sleep(min(float(wait), deadline_s))
-            while control.standing(HELD_MODEL) is not None and time.monotonic() - began < deadline_s:
+            while control.standing(HELD_MODEL) is not None and time.monotonic() - began < deadline_s:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
             if control.standing(BROKEN_MODEL) is not None:
                 failure = TrialFailure("the model server is broken", retryable=True)
