@@ -17,7 +17,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # torch first, by itself and by its exact version, so that nothing else can choose another build of it.
-$(VENV)/.local: $(BIN)/python pyproject.toml constraints.txt services/proctor/runtime/triton_setup.py
+$(VENV)/.local: $(BIN)/python pyproject.toml constraints.txt services/proctor/localstack/triton_setup.py
 	@echo "Installing Proctor and what it runs on (a few minutes the first time) …"
 	$(PIP) install --quiet --constraint constraints.txt torch==2.13.0
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[local]'

@@ -40,7 +40,7 @@ from proctor.perturbation.library.store import VariantLibrary
 from proctor.perturbation.strategies.compose import make_chain
 from proctor.perturbation.strategies.rules import RULE_STRATEGIES
 from proctor.runtime.garbage import prepare_for_many_objects
-from proctor.runtime.records import Records
+from proctor.runtime.records.store import Records
 
 #: Where the speed is promised, and what is promised there.
 PROCESSES, LEAST_RULES_PER_S, LEAST_WARM_PER_S = 2, 5_000, 50_000

@@ -32,7 +32,7 @@ from benchmarking.servers import valkey
 from benchmarking.triton_peer import MODELS, bare_loop, triton
 from benchmarking.two_endpoints import two_endpoints
 from proctor.domain.trial import Decoding
-from proctor.runtime.triton_server import obstacle
+from proctor.localstack.triton_server import obstacle
 
 #: What is promised.
 LEAST_PER_S, LEAST_OVER_CHORD, LEAST_OVER_INSPECT = 20_000, 60, 100

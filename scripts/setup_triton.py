@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from proctor.runtime.triton_setup import main
+from proctor.localstack.triton_setup import main
 
 sys.exit(main())

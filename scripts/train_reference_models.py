@@ -14,8 +14,8 @@ from pathlib import Path
 
 import torch
 
-from proctor.inference.reference_model import ReferenceModel
-from proctor.inference.triton_repository import write_model_repository
+from proctor.inference.reference.model import ReferenceModel
+from proctor.inference.reference.triton_repository import write_model_repository
 from reference_models import bundle
 from reference_models.evaluation import ARMS, GROUPS, Figures, measure
 from reference_models.facts import World, make_world

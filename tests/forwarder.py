@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from proctor.inference.event_loop import EventLoopThread
+from proctor.inference.worker.event_loop import EventLoopThread
 
 
 class Forwarder:

@@ -17,8 +17,8 @@ from proctor.domain.item import Item, Measurements, Rejection, Variant
 from proctor.domain.manifest import ItemSet, VariantSet
 from proctor.domain.suite import Suite
 from proctor.domain.trial import Arm, Completion, Trial
-from proctor.scorer.html import render
-from proctor.scorer.report import Report, RunFacts, to_json
+from proctor.scorer.page.html import render
+from proctor.scorer.report.document import Report, RunFacts, to_json
 from tests.scored_audits import DIGEST, AskedTrial, assemble, manifest_of, score
 
 LETTERS = "ABCDEFGHIJ"

@@ -19,13 +19,13 @@ from proctor.domain.trial import Arm, Completion, Trial
 from proctor.evidence.perturbation.clean_control import NONE_ON_RECORD, OnRecord
 from proctor.grading import resolve_extractor
 from proctor.router.plan import shard_of
-from proctor.runtime.artifacts import put_model
+from proctor.runtime.artifacts.store import put_model
 from proctor.scorer import score as scoring
-from proctor.scorer.assembly import Asked, suspects
-from proctor.scorer.assembly import assemble as assembled
-from proctor.scorer.loading import load_rows, load_shown
-from proctor.scorer.report import Report
-from proctor.scorer.targets import Targets
+from proctor.scorer.grading.loading import load_rows, load_shown
+from proctor.scorer.grading.targets import Targets
+from proctor.scorer.report.assembly import Asked, suspects
+from proctor.scorer.report.assembly import assemble as assembled
+from proctor.scorer.report.document import Report
 
 DIGEST = "sha256:" + "3f9a1c" * 10 + "77aa"
 

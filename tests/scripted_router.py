@@ -72,7 +72,7 @@ class TritonPythonModel:
 
 def write_scripted_router(bundle: Path) -> None:
     """Lay the router down as `models/<SCRIPTED_ROUTER>` of a bundle, decoupled as vLLM is."""
-    from proctor.inference.triton_repository import model_config
+    from proctor.inference.reference.triton_repository import model_config
 
     folder = bundle / "models" / SCRIPTED_ROUTER
     (folder / "1").mkdir(parents=True)

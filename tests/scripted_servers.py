@@ -8,7 +8,7 @@ from collections.abc import Callable
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import EndpointError
 from proctor.domain.trial import Completion, Decoding, Trial
-from proctor.inference.backend import Answer, Probe, TrialFailure, answered
+from proctor.inference.worker.backend import Answer, Probe, TrialFailure, answered
 
 AWAY = TrialFailure("connection refused", retryable=True, unavailable=True)
 BUSY = TrialFailure("answered 429", retryable=True)

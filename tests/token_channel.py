@@ -9,7 +9,7 @@ from typing import Any
 
 import grpc
 
-from proctor.runtime.own_servers import token_of_own_server
+from proctor.runtime.grpc.own_servers import token_of_own_server
 
 
 class _Shows(

@@ -55,7 +55,7 @@ def write_paraphraser(bundle: Path, rewordings: Mapping[str, str | Said], *, dig
         rewordings: question → what the model says to a prompt that holds it.
         digest: what the model reports as the digest of its weights.
     """
-    from proctor.inference.triton_repository import model_config
+    from proctor.inference.reference.triton_repository import model_config
 
     folder = bundle / "models" / PARAPHRASER
     (folder / "1").mkdir(parents=True)

@@ -34,8 +34,8 @@ def write_untrained_bundle(
     import torch
     from safetensors.torch import save_file
 
-    from proctor.inference.reference_model import ModelShape, Network, Vocabulary
-    from proctor.inference.triton_repository import write_model_repository
+    from proctor.inference.reference.model import ModelShape, Network, Vocabulary
+    from proctor.inference.reference.triton_repository import write_model_repository
 
     vocabulary = Vocabulary.of([prompt(0), prompt(1), prompt(2), " ".join(_WORDS)])
     shape = ModelShape()
@@ -68,7 +68,7 @@ class RunningTriton:
 
     def spec(self, name: str = "reference-clean", *, version: str | None = None) -> EndpointSpec:
         """The endpoint of one of its models, pinned to the weights it serves."""
-        from proctor.inference.reference_model import weights_digest
+        from proctor.inference.reference.model import weights_digest
 
         pinned = version or weights_digest(self.bundle / "models" / name.removesuffix("-batched") / "1")
         url = f"grpc://127.0.0.1:{self.grpc_port}"
@@ -85,7 +85,7 @@ class RunningTriton:
 
 
 def _start(bundle: Path, runtime_dir: Path) -> RunningTriton:
-    from proctor.runtime.triton_server import obstacle, triton_command
+    from proctor.localstack.triton_server import obstacle, triton_command
 
     if reason := obstacle():
         missing(f"no Triton server: {reason}")

@@ -30,12 +30,12 @@ from proctor.domain.item import Item, Measurements, Variant
 from proctor.domain.manifest import CHUNK_ITEMS, VariantSet
 from proctor.domain.messages import Message, StartAudit, VariantsBuilt
 from proctor.domain.suite import Suite
+from proctor.localstack.services import WORKERS_GIVE_WAY
 from proctor.router.audit import AuditInputs
-from proctor.router.endpoints import resolve_endpoint
-from proctor.runtime.artifacts import ArtifactStore, open_artifacts, put_model
-from proctor.runtime.chunks import put_item_chunks, put_variant_chunks
-from proctor.runtime.local_services import WORKERS_GIVE_WAY
-from proctor.runtime.records import AuditState, Records
+from proctor.router.submit.endpoints import resolve_endpoint
+from proctor.runtime.artifacts.chunks import put_item_chunks, put_variant_chunks
+from proctor.runtime.artifacts.store import ArtifactStore, open_artifacts, put_model
+from proctor.runtime.records.store import AuditState, Records
 from proctor.runtime.settings import Settings
 
 #: Rewordings an item, as a suite asks for by default; with the item itself they make its trials.

@@ -12,7 +12,7 @@ import numpy as np
 from benchmarking.stories import made_up
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.trial import Completion, Decoding, Trial
-from proctor.inference.backend import Answer, Probe, answered
+from proctor.inference.worker.backend import Answer, Probe, answered
 
 #: What it says of itself; a suite pins it.
 DIGEST: Final = "sha256:" + "0" * 64

@@ -15,8 +15,8 @@ from typing import Final
 import redis
 
 from proctor.domain.errors import StackError
-from proctor.runtime.local_services import valkey_binary
-from proctor.runtime.ports import free_ports
+from proctor.localstack.ports import free_ports
+from proctor.localstack.services import valkey_binary
 
 _SCRIPTS: Final = Path(__file__).resolve().parents[1]
 _START_S: Final = 60.0

@@ -18,11 +18,11 @@ import numpy as np
 from benchmarking.null_model import DIGEST, texts
 from benchmarking.servers import process, wait_for
 from proctor.domain.trial import Decoding
-from proctor.inference.triton_repository import model_config
-from proctor.inference.vllm import sampling_parameters
-from proctor.inference.window import MAX_REQUESTS
-from proctor.runtime.ports import free_ports
-from proctor.runtime.triton_server import triton_command
+from proctor.inference.reference.triton_repository import model_config
+from proctor.inference.triton.vllm import sampling_parameters
+from proctor.inference.worker.window import MAX_REQUESTS
+from proctor.localstack.ports import free_ports
+from proctor.localstack.triton_server import triton_command
 
 
 class Waits(NamedTuple):

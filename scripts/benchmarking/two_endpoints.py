@@ -17,9 +17,9 @@ import httpx
 from benchmarking.servers import process, wait_for
 from proctor.domain.endpoint import Balance, EndpointSpec, Replica
 from proctor.domain.trial import Arm, Decoding, Trial
-from proctor.inference.open_backend import open_backend
-from proctor.inference.window import MAX_REQUESTS
-from proctor.runtime.ports import free_ports
+from proctor.inference.worker.open_backend import open_backend
+from proctor.inference.worker.window import MAX_REQUESTS
+from proctor.localstack.ports import free_ports
 from proctor.runtime.settings import Settings
 
 _SERVER: Final = Path(__file__).with_name("paced_server.py")

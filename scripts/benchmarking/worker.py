@@ -44,7 +44,7 @@ def main() -> None:
 def _answer_at_once() -> None:
     from benchmarking.null_model import NullBackend
 
-    shards: Any = importlib.import_module("proctor.inference.shards")
+    shards: Any = importlib.import_module("proctor.inference.worker.shards")
 
     def open_null(spec: Any, settings: Any) -> NullBackend:
         return NullBackend(spec)
@@ -53,7 +53,7 @@ def _answer_at_once() -> None:
 
 
 def _note_when_asked(asked: Moments) -> None:
-    attempts: Any = importlib.import_module("proctor.inference.attempts").Attempts
+    attempts: Any = importlib.import_module("proctor.inference.worker.attempts").Attempts
     run = attempts.run
 
     def noted(self: Any, message: Any) -> Any:
@@ -67,7 +67,7 @@ def _note_when_asked(asked: Moments) -> None:
 
 def _note_when_graded(graded: Moments, weighed: Moments) -> None:
     tasks: Any = importlib.import_module("proctor.scorer.tasks")
-    loading: Any = importlib.import_module("proctor.scorer.loading")
+    loading: Any = importlib.import_module("proctor.scorer.grading.loading")
     tasks.grade_and_store = _followed_by(tasks.grade_and_store, graded)
     loading.grade_answered = _followed_by(loading.grade_answered, graded)
     tasks.load_rows = _followed_by(tasks.load_rows, weighed)

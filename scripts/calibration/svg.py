@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from proctor.cli.svg import FAINT, GRID, INK, WIDTH, document, text
+from proctor.studies.svg import FAINT, GRID, INK, WIDTH, document, text
 
 _LEFT, _RIGHT, _TOP = 62, 24, 64
 _CHART_PX = 300

@@ -11,7 +11,7 @@ from typing import Any, Final
 import torch
 from safetensors.torch import save
 
-from proctor.inference.reference_model import (
+from proctor.inference.reference.model import (
     VOCABULARY_NAME,
     WEIGHTS_NAME,
     Network,

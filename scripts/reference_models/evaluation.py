@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from proctor.inference.reference_model import ReferenceModel
+from proctor.inference.reference.model import ReferenceModel
 from reference_models.facts import LETTERS, OPTIONS, Item, World, ask, render
 from reference_models.wordings import WORDINGS
 

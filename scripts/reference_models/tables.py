@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from proctor.inference.reference_model import Vocabulary
+from proctor.inference.reference.model import Vocabulary
 from reference_models.facts import LETTERS, OPTIONS, World, ask, render
 from reference_models.wordings import WORDINGS
 

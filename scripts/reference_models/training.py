@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from proctor.inference.reference_model import Block, ModelShape, Network
+from proctor.inference.reference.model import Block, ModelShape, Network
 from reference_models.facts import OPTIONS, World
 from reference_models.tables import Forms, Ints, Tables
 

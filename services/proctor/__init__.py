@@ -9,13 +9,13 @@ __version__ = "0.1.0"
 
 #: Public names and the modules that hold them, loaded when first asked for: `import proctor` stays quick.
 _LAZY: dict[str, str] = {
-    "LocalStack": "proctor.runtime.stack",
+    "LocalStack": "proctor.localstack.stack",
     "LoggedAnswer": "proctor.domain.run_log",
     "RunLog": "proctor.domain.run_log",
     "Settings": "proctor.runtime.settings",
     "Suite": "proctor.domain.suite",
-    "audit_truncation": "proctor.cli.logs.truncating",
-    "compare_logs": "proctor.cli.logs.comparing",
+    "audit_truncation": "proctor.studies.truncation",
+    "compare_logs": "proctor.studies.comparison",
     "load_suite": "proctor.formats.suites",
     "noise_summary": "proctor.evidence.noise.summary",
     "parse_suite": "proctor.domain.suite_problems",

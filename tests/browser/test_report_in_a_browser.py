@@ -15,8 +15,8 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from proctor.scorer.html import render
-from proctor.scorer.report import RunFacts
+from proctor.scorer.page.html import render
+from proctor.scorer.report.document import RunFacts
 from tests.report_samples import approved, blocked, in_review, poisoned
 from tests.support import missing
 

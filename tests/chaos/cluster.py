@@ -19,7 +19,7 @@ from typing import Any
 import redis
 
 from proctor.domain.operator_endpoint import OperatorEndpoint
-from proctor.runtime.local_services import valkey_binary
+from proctor.localstack.services import valkey_binary
 from proctor.runtime.settings import Settings
 from proctor.runtime.timing import Timing
 from tests.chaos import hooks

@@ -30,7 +30,8 @@ class CrashPoint(NamedTuple):
 
 
 _DELIVER, _ACK = "kombu.transport.virtual.base:Transport._deliver", "celery.worker.request:Request.acknowledge"
-_LEDGER, _RECORDS = "proctor.router.ledger:Ledger", "proctor.runtime.records:Records"
+_LEDGER, _RECORDS = "proctor.router.ledger.store:Ledger", "proctor.runtime.records.store:Records"
+_POOLS = "proctor.router.pools.store:Pools"
 SERVICES = ("router", "perturbation", "inference", "scorer", "registry")
 #: Decisions on their way to the registry, which makes tasks of them.
 EVENTS_QUEUE = "proctor.events.registry"
@@ -74,17 +75,17 @@ CRASH_POINTS = (
     # A part is laid down, and the next is not; with the last of them: nothing of them is handed out.
     CrashPoint("plan", "router", f"{_LEDGER}.plan", when=lambda result, _: bool(result)),
     # Credits of the pool are taken, and nothing is leased for them.
-    CrashPoint("claim", "router", "proctor.router.pools:Pools.claim", when=lambda result, _: bool(result.granted)),
+    CrashPoint("claim", "router", f"{_POOLS}.claim", when=lambda result, _: bool(result.granted)),
     # Leased in the ledger, and its message not sent.
     CrashPoint("lease", "router", f"{_LEDGER}.lease", when=lambda result, _: bool(result)),
     # Noted as in hand, and nothing asked.
-    CrashPoint("hold", "inference", "proctor.runtime.presence:Presence.holding"),
+    CrashPoint("hold", "inference", "proctor.runtime.redis.presence:Presence.holding"),
     # Answered by the model, and the answers not stored.
-    CrashPoint("infer", "inference", "proctor.inference.shards:Backends.answer"),
+    CrashPoint("infer", "inference", "proctor.inference.worker.shards:Backends.answer"),
     # In the middle of storing: a file with another name is left.
     CrashPoint("storing", "inference", "os:fsync", after=False, when=_is_half_an_artifact),
     # Stored, and the router not told.
-    CrashPoint("store", "inference", "proctor.inference.attempts:put_model"),
+    CrashPoint("store", "inference", "proctor.inference.worker.attempts:put_model"),
     # Recorded, and what comes next not handed out, no credit given back, nothing graded.
     CrashPoint("record", "router", f"{_LEDGER}.record_all", when=_came_to("recorded")),
     # The one 'complete' answer was given, and whoever got it is dead.

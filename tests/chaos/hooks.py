@@ -91,7 +91,7 @@ def _fill_the_disk(control: Control) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         write(path, data, **keywords)
 
-    write = replace("proctor.runtime.artifacts", "write_atomic", write_if_there_is_room)
+    write = replace("proctor.runtime.artifacts.store", "write_atomic", write_if_there_is_room)
 
 
 class HashedEncoder:
@@ -115,8 +115,8 @@ def _answer_in_process(control: Control) -> None:
     from proctor.domain.endpoint import EndpointSpec
     from proctor.domain.messages import RunShards, ShardAnswer, ShardToRun
     from proctor.domain.trial import Completion, Decoding, Trial
-    from proctor.inference.attempts import Attempts
-    from proctor.inference.backend import Answer, Backend, Probe, TrialFailure, answered, failed
+    from proctor.inference.worker.attempts import Attempts
+    from proctor.inference.worker.backend import Answer, Backend, Probe, TrialFailure, answered, failed
     from proctor.runtime.settings import Settings
 
     leave = LEAVE + str(os.getpid())
@@ -169,7 +169,7 @@ def _answer_in_process(control: Control) -> None:
         control.log("end", **named, handed_back=answer.handed_back)
         return answer
 
-    open_backend = replace("proctor.inference.shards", "open_backend", opened)
+    open_backend = replace("proctor.inference.worker.shards", "open_backend", opened)
     attempt, Attempts._attempt = Attempts._attempt, logged  # type: ignore[method-assign]
 
 
@@ -189,8 +189,8 @@ def _write_to_a_file(path: Path) -> None:
 
 
 def _log_the_ledger(control: Control) -> None:
-    from proctor.router.ledger import Answer, Failed, Ledger, Recorded
-    from proctor.router.pools import Outage, Pools
+    from proctor.router.ledger.store import Answer, Failed, Ledger, Recorded
+    from proctor.router.pools.store import Outage, Pools
 
     record_all, fail, unreachable = Ledger.record_all, Ledger.fail, Pools.unreachable
 

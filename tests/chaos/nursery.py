@@ -24,11 +24,12 @@ _PRELOADED = (
     "celery.bin.worker", "celery.worker", "celery.concurrency.solo", "celery.concurrency.prefork",
     "celery.concurrency.thread", "celery.beat", "celery.apps.worker", "celery.apps.beat", "celery.bin.celery",
     "kombu.transport.redis", "redis", "sqlalchemy", "sqlalchemy.dialects.sqlite", "pydantic", "numpy", "scipy.special",
-    "httpx", "jinja2", "click", "proctor.domain.messages", "proctor.domain.manifest", "proctor.runtime.artifacts",
-    "proctor.runtime.records", "proctor.runtime.metrics", "proctor.runtime.presence",
-    "proctor.evidence.protocol.channel", "proctor.evidence.perturbation.channel", "proctor.scorer.assembly",
-    "proctor.scorer.early", "proctor.scorer.html", "proctor.scorer.loading", "proctor.scorer.score",
-    "proctor.perturbation.engine", "proctor.inference.attempts", "proctor.inference.openai", "proctor.cli.worker",
+    "httpx", "jinja2", "click", "proctor.domain.messages", "proctor.domain.manifest", "proctor.runtime.artifacts.store",
+    "proctor.runtime.records.store", "proctor.runtime.metrics.recording", "proctor.runtime.redis.presence",
+    "proctor.evidence.protocol.channel", "proctor.evidence.perturbation.channel", "proctor.scorer.report.assembly",
+    "proctor.scorer.grading.ahead", "proctor.scorer.page.html", "proctor.scorer.grading.loading",
+    "proctor.scorer.score", "proctor.perturbation.engine", "proctor.inference.worker.attempts",
+    "proctor.inference.http.openai", "proctor.cli.worker",
     "tests.chaos.hooks",
 )  # fmt: skip
 _PR_SET_PDEATHSIG = 1

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from proctor.localstack.triton_server import obstacle
 from proctor.runtime.timing import Timing
-from proctor.runtime.triton_server import obstacle
 from tests.chaos import checker, figures
 from tests.chaos.arithmetic import POISON, Benchmark
 from tests.chaos.audits import Client, report_bytes

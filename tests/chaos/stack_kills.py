@@ -28,10 +28,10 @@ from tempfile import TemporaryDirectory
 from proctor.cli.demo import EXPECTED, demo_suite
 from proctor.domain.errors import StackError, StoreError
 from proctor.gateway.audits import LocalDesk, local_desk
-from proctor.runtime.audit_state import AuditState
-from proctor.runtime.service import ServiceState
+from proctor.localstack.service import ServiceState
+from proctor.localstack.stack import LocalStack, StackSpec
+from proctor.runtime.records.audit_state import AuditState
 from proctor.runtime.settings import Settings
-from proctor.runtime.stack import LocalStack, StackSpec
 from proctor.runtime.timing import Timing
 from tests.chaos.arithmetic import POISON
 from tests.chaos.audits import report_bytes

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from proctor.domain.errors import BadInputError
 from proctor.router.control import pause
-from proctor.runtime.records import Records
+from proctor.runtime.records.store import Records
 from tests.chaos.cluster import Cluster
 
 

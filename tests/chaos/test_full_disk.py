@@ -21,12 +21,12 @@ from pathlib import Path
 import pytest
 import redis
 
-from proctor.runtime.artifacts import LocalArtifacts
-from proctor.runtime.audit_state import AuditState
-from proctor.runtime.records import Records
+from proctor.localstack.stack import LocalStack, StackSpec
+from proctor.runtime.artifacts.objects import StoredObject
+from proctor.runtime.artifacts.store import LocalArtifacts
+from proctor.runtime.records.audit_state import AuditState
+from proctor.runtime.records.store import Records
 from proctor.runtime.settings import Settings
-from proctor.runtime.stack import LocalStack, StackSpec
-from proctor.runtime.stored_objects import StoredObject
 from proctor.runtime.timing import Timing
 from tests.answering_http import Asked, Reply, serving
 from tests.chaos import arithmetic

@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from proctor.runtime.records import AuditState, Records
+from proctor.runtime.records.store import AuditState, Records
 from tests.chaos.arithmetic import Benchmark
 from tests.chaos.audits import Client, report_bytes
 from tests.chaos.cluster import ONE_OF_EACH, Cluster

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from proctor.runtime.record_schema import version_of
-from proctor.runtime.records import AuditState, Records
+from proctor.runtime.records.schema import version_of
+from proctor.runtime.records.store import AuditState, Records
 from tests.chaos.arithmetic import Benchmark
 from tests.chaos.audits import Client, report_bytes
 from tests.chaos.cluster import ONE_OF_EACH, Role

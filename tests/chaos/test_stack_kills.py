@@ -14,7 +14,7 @@ from tests.support import missing
 @pytest.mark.skipif(sys.platform != "linux", reason="the local stack needs Linux")
 @pytest.mark.timeout(400)
 def test_killing_a_service_every_second_ends_with_every_audit_decided(tmp_path: Path) -> None:
-    from proctor.runtime.triton_server import obstacle
+    from proctor.localstack.triton_server import obstacle
 
     if (reason := obstacle()) is not None:
         missing(reason)

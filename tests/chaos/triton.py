@@ -10,8 +10,8 @@ import urllib.request
 from contextlib import suppress
 from pathlib import Path
 
-from proctor.inference.triton_repository import model_config
-from proctor.runtime.triton_server import triton_command
+from proctor.inference.reference.triton_repository import model_config
+from proctor.localstack.triton_server import triton_command
 from tests.chaos import arithmetic
 from tests.support import free_port, wait_until
 

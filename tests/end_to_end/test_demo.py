@@ -28,7 +28,7 @@ def demo_command(home: Path) -> list[str]:
 
 
 def need_triton() -> None:
-    from proctor.runtime.triton_server import find
+    from proctor.localstack.triton_server import find
 
     if find() is None:
         missing("Triton is not installed: python scripts/setup_triton.py")

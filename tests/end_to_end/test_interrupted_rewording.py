@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.router.packs import REWRITE_SHARD_TRIALS
+from proctor.router.pools.packs import REWRITE_SHARD_TRIALS
 from tests.paraphraser import PARAPHRASER, Said, recorded_rewordings, replaying
 from tests.replay_server import recorded_answers, replay_server
 from tests.suites.gsm8k import gsm8k_suite

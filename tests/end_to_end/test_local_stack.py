@@ -17,10 +17,10 @@ from typing import NamedTuple
 import pytest
 
 from proctor.cli.demo import demo_suite
+from proctor.localstack.state import read_state
+from proctor.localstack.triton_server import obstacle
 from proctor.runtime.processes import marked
 from proctor.runtime.settings import default_bundle
-from proctor.runtime.stack_state import read_state
-from proctor.runtime.triton_server import obstacle
 from tests.support import loose_paths, missing
 
 pytestmark = pytest.mark.timeout(180)

@@ -25,7 +25,7 @@ ROUTERS = 9
 
 def suite_file(folder: Path, router: str) -> Path:
     suite = json.loads((REPOSITORY / "services" / "proctor" / "cli" / "demo_suite.json").read_text("utf-8"))
-    from proctor.inference.reference_model import weights_digest
+    from proctor.inference.reference.model import weights_digest
 
     worker = "reference-clean"
     version = weights_digest(REPOSITORY / "services" / "triton" / "models" / worker / "1")

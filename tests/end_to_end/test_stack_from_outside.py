@@ -22,10 +22,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from proctor.cli.demo import demo_suite
+from proctor.localstack.service import ServiceState
+from proctor.localstack.stack import LocalStack, ServiceStatus
+from proctor.localstack.state import read_state
 from proctor.runtime.processes import descendants
-from proctor.runtime.service import ServiceState
-from proctor.runtime.stack import LocalStack, ServiceStatus
-from proctor.runtime.stack_state import read_state
 from tests.support import missing, wait_until
 
 pytestmark = [
@@ -60,7 +60,7 @@ def proctor(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
-    from proctor.runtime.triton_server import obstacle
+    from proctor.localstack.triton_server import obstacle
 
     if (reason := obstacle()) is not None:
         missing(reason)

@@ -16,8 +16,8 @@ from proctor.cli.main import main
 from proctor.domain.errors import BadInputError
 from proctor.domain.submitter import DEFAULT, Submitter
 from proctor.gateway.rpc import audit_pb2 as pb
-from proctor.runtime import grpc_tokens
-from proctor.runtime.grpc_tokens import (
+from proctor.runtime.grpc import tokens as grpc_tokens
+from proctor.runtime.grpc.tokens import (
     MAX_TOKEN_CHARACTERS,
     MAX_TOKENS,
     MIN_TOKEN_BITS,

@@ -23,11 +23,11 @@ from proctor.gateway.audits import LocalDesk
 from proctor.gateway.rates import Rates
 from proctor.gateway.rpc import audit_pb2 as pb
 from proctor.router.budget import Terms, exceeded, terms_of
-from proctor.router.ledger_types import Spent
-from proctor.runtime.audit_state import AuditState
-from proctor.runtime.exclusive import exclusive
-from proctor.runtime.grpc_tokens import metadata_of, new_token
-from proctor.runtime.records import Records
+from proctor.router.ledger.types import Spent
+from proctor.runtime.grpc.tokens import metadata_of, new_token
+from proctor.runtime.records.audit_state import AuditState
+from proctor.runtime.records.exclusive import exclusive
+from proctor.runtime.records.store import Records
 from proctor.runtime.settings import Settings
 from tests.integration.audit_support import AuditBench, audit_bench, refused, serving, stub
 

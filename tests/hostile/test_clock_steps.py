@@ -17,13 +17,14 @@ from celery.beat import Scheduler
 from proctor.domain.manifest import AuditManifest
 from proctor.domain.messages import ProbeEndpoint, Reconcile, ScoreAudit, StartAudit
 from proctor.domain.trial import ANSWER_STAGE
-from proctor.router import packs, tasks
-from proctor.router.pools import Pools
-from proctor.runtime import steady_schedule
-from proctor.runtime.artifacts import get_model
-from proctor.runtime.presence import Held
-from proctor.runtime.records import AuditState
-from proctor.runtime.steady_schedule import Steadily
+from proctor.router import tasks
+from proctor.router.pools import packs
+from proctor.router.pools.store import Pools
+from proctor.runtime.artifacts.store import get_model
+from proctor.runtime.messaging import steady_schedule
+from proctor.runtime.messaging.steady_schedule import Steadily
+from proctor.runtime.records.store import AuditState
+from proctor.runtime.redis.presence import Held
 from proctor.runtime.timing import DEFAULT_TIMING
 from tests.integration.router_support import Bench, HandedOut, router_bench
 from tests.stepped_clock import step

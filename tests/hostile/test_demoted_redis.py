@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from proctor.domain.errors import StoreError
-from proctor.router.ledger import Ledger, PlannedShard
+from proctor.router.ledger.store import Ledger, PlannedShard
 from tests.support import free_port, valkey_server, wait_until
 
 SHARDS = [PlannedShard(f"s{n}", 1, f"sha256:{n}", n) for n in range(3)]

@@ -26,7 +26,7 @@ ASK = """
 import asyncio, json, sys
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.trial import Arm, Decoding, Trial
-from proctor.inference.open_backend import open_backend
+from proctor.inference.worker.open_backend import open_backend
 
 async def asked(backend, url):
     spec = EndpointSpec(backend=backend, url=url, served_name="m", model_version=None, gets_keys=True)

@@ -15,10 +15,10 @@ import redis
 
 from proctor.cli.main import main
 from proctor.domain.errors import BadInputError, StoreError
-from proctor.runtime.machine import State
-from proctor.runtime.metrics_collectors import LedgerCollector
-from proctor.runtime.outside import examine_outside
-from proctor.runtime.redis_promises import Facts, Verdict, check_ledger, judge, read_facts
+from proctor.localstack.doctor.configured import examine_outside
+from proctor.localstack.doctor.installed import State
+from proctor.runtime.metrics.collectors import LedgerCollector
+from proctor.runtime.redis.promises import Facts, Verdict, check_ledger, judge, read_facts
 from proctor.runtime.settings import LedgerCheck, Settings
 from tests.support import free_port, valkey_server
 
@@ -81,7 +81,7 @@ def test_a_router_process_on_a_redis_that_evicts_does_not_begin(
     settings = serve(*EVICTING)
     for name, value in settings.to_environment().items():
         monkeypatch.setenv(name, value)
-    from proctor.runtime.tasks import worker_settings
+    from proctor.runtime.messaging.tasks import worker_settings
 
     worker_settings.cache_clear()
     try:

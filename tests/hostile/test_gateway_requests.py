@@ -27,11 +27,11 @@ from proctor.gateway.limits import MAX_FILE_NAME_BYTES, MAX_FILES, MAX_SUITE_BYT
 from proctor.gateway.rpc import audit_pb2 as pb
 from proctor.gateway.rpc import audit_pb2_grpc
 from proctor.perturbation.serving.rpc import perturbation_pb2
-from proctor.runtime.grpc_calls import MAX_REFLECTIONS, MAX_STATUS_BYTES, Places, status_text
-from proctor.runtime.grpc_health import MAX_SERVICE_CHARACTERS
-from proctor.runtime.grpc_health import MAX_WATCHES as MAX_HEALTH_WATCHES
-from proctor.runtime.grpc_messages import MAX_FIELDS, SMALL_MESSAGE_BYTES, Unreadable, has_fields_within, reader
-from proctor.runtime.grpc_tokens import metadata_of, new_token
+from proctor.runtime.grpc.calls import MAX_REFLECTIONS, MAX_STATUS_BYTES, Places, status_text
+from proctor.runtime.grpc.health import MAX_SERVICE_CHARACTERS
+from proctor.runtime.grpc.health import MAX_WATCHES as MAX_HEALTH_WATCHES
+from proctor.runtime.grpc.messages import MAX_FIELDS, SMALL_MESSAGE_BYTES, Unreadable, has_fields_within, reader
+from proctor.runtime.grpc.tokens import metadata_of, new_token
 from tests.hostile.limited import limit, run_limited
 from tests.integration.audit_support import AuditBench, audit_bench, gateway_process, refused, serving, stub
 from tests.support import wait_until
@@ -387,7 +387,7 @@ def _varint(number: int) -> bytes:
 def test_a_message_of_empty_messages_costs_no_memory() -> None:
     done = run_limited(
         "from proctor.gateway.rpc import audit_pb2\n"
-        "from proctor.runtime.grpc_messages import reader\n"
+        "from proctor.runtime.grpc.messages import reader\n"
         "print(reader(audit_pb2.SubmitRequest)(b'\\x12\\x00' * (128 << 20)).why)\n"
     )
     assert (done.returncode, done.stdout) == (0, "the message has more than 10,000 fields\n"), done.stderr

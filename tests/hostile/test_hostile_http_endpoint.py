@@ -16,11 +16,10 @@ import pytest
 from proctor.domain.answer_bounds import MAX_ANSWER_BYTES, max_answer_bytes
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.trial import Arm, Completion, Decoding, Trial
-from proctor.inference import infer_wire, token_counts
-from proctor.inference.backend import MAX_ERROR_CHARACTERS, Probe
-from proctor.inference.infer import InferBackend
-from proctor.inference.openai import OpenAIBackend
-from proctor.inference.reply_bounds import (
+from proctor.inference.http import infer_wire
+from proctor.inference.http.infer import InferBackend
+from proctor.inference.http.openai import OpenAIBackend
+from proctor.inference.http.reply_bounds import (
     MAX_HEAD_LINES,
     MAX_LISTING_BYTES,
     MAX_PIECES,
@@ -28,8 +27,10 @@ from proctor.inference.reply_bounds import (
     load_json,
     max_reply_bytes,
 )
-from proctor.inference.retry import asked_wait_s
-from proctor.inference.token_counts import UNSEEN_TOKENS
+from proctor.inference.worker import token_counts
+from proctor.inference.worker.backend import MAX_ERROR_CHARACTERS, Probe
+from proctor.inference.worker.retry import asked_wait_s
+from proctor.inference.worker.token_counts import UNSEEN_TOKENS
 from tests.hostile.limited import run_limited
 from tests.hostile.loop_watch import LONGEST_STEP_S, loop_watch
 from tests.hostile.raw_http import raw_http, response
@@ -84,7 +85,7 @@ ASKED_IN_ONE_GIB = """
 import asyncio, sys
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.trial import Arm, Decoding, Trial
-from proctor.inference.infer import InferBackend
+from proctor.inference.http.infer import InferBackend
 
 async def main():
     spec = EndpointSpec(backend="infer", url=sys.argv[1], served_name="m", model_version=None)

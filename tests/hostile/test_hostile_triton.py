@@ -19,18 +19,18 @@ from tritonclient.grpc import service_pb2
 from proctor.domain.answer_bounds import max_answer_bytes
 from proctor.domain.errors import EndpointError
 from proctor.domain.trial import Arm, Completion, Decoding, Trial
-from proctor.inference.backend import Probe, TrialFailure
-from proctor.inference.token_counts import UNSEEN_TOKENS
-from proctor.inference.triton import TritonBackend
-from proctor.inference.triton_facts import MAX_INPUTS, read_facts
-from proctor.inference.triton_pieces import AnswerBounds, Pieces
-from proctor.inference.triton_stub import (
+from proctor.inference.triton.backend import TritonBackend
+from proctor.inference.triton.facts import MAX_INPUTS, read_facts
+from proctor.inference.triton.pieces import AnswerBounds, Pieces
+from proctor.inference.triton.stub import (
     MAX_CONFIG_BYTES,
     MAX_ENVELOPE_BYTES,
     MAX_MESSAGE_BYTES,
     read_streamed,
 )
-from proctor.inference.triton_wire import Piece, read_piece
+from proctor.inference.triton.wire import Piece, read_piece
+from proctor.inference.worker.backend import Probe, TrialFailure
+from proctor.inference.worker.token_counts import UNSEEN_TOKENS
 from tests.hostile.limited import run_limited
 from tests.hostile.loop_watch import LONGEST_STEP_S, loop_watch
 from tests.hostile.raw_grpc import Reply, raw_grpc
@@ -66,7 +66,7 @@ ASKED_IN_ONE_GIB = """
 import asyncio, sys
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.trial import Arm, Decoding, Trial
-from proctor.inference.triton import TritonBackend
+from proctor.inference.triton.backend import TritonBackend
 
 async def main():
     one = TritonBackend(EndpointSpec(backend="triton", url=sys.argv[1], served_name="m", model_version=None))

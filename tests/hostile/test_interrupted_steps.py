@@ -16,10 +16,10 @@ import pytest
 import redis
 
 from proctor.domain.errors import StoreError
-from proctor.router.ledger import Ledger, PlannedShard, Setback
-from proctor.router.pools import Pools
-from proctor.runtime.presence import Held, Presence
-from proctor.runtime.tries import MAX_TRIES, Tries
+from proctor.router.ledger.store import Ledger, PlannedShard, Setback
+from proctor.router.pools.store import Pools
+from proctor.runtime.redis.presence import Held, Presence
+from proctor.runtime.redis.tries import MAX_TRIES, Tries
 from tests.support import valkey_server
 
 AUDIT, STAGE, POOL = "a-1", "answer", "p"

@@ -15,7 +15,7 @@ from proctor.domain.operator_endpoint import OperatorEndpoint, OtherEndpoints
 from proctor.domain.trial import Arm, Decoding, Trial
 from proctor.gateway.audits import LocalDesk
 from proctor.gateway.rpc import audit_pb2 as pb
-from proctor.inference.openai import OpenAIBackend
+from proctor.inference.http.openai import OpenAIBackend
 from proctor.router.audit import AuditInputs, view
 from proctor.runtime.settings import Settings
 from tests.hostile.raw_http import raw_http, response

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proctor.runtime.log_files import (
+from proctor.localstack.log_files import (
     KEPT_CRASHES,
     KEPT_LOGS,
     MAX_CRASH_BYTES,
@@ -27,9 +27,9 @@ from proctor.runtime.log_files import (
     open_log,
     write_crash,
 )
-from proctor.runtime.service import Plan, Readiness, Service
-from proctor.runtime.stack_state import locked
-from proctor.runtime.supervised import Supervised
+from proctor.localstack.service import Plan, Readiness, Service
+from proctor.localstack.state import locked
+from proctor.localstack.supervised import Supervised
 from tests.support import wait_until
 
 ENDLESS = """

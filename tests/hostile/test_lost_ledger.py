@@ -14,13 +14,14 @@ from proctor.domain.errors import StoreError
 from proctor.domain.manifest import AuditManifest
 from proctor.domain.messages import EndpointProbed, Reconcile, ScoreAudit, StartAudit, TakeOn
 from proctor.domain.trial import ANSWER_STAGE, Shard
-from proctor.router import packs, tasks
+from proctor.router import tasks
 from proctor.router.control import pause, resume
-from proctor.router.ledger import Setback
-from proctor.router.ledger_reading import STAGE_KEYS
+from proctor.router.ledger.reading import STAGE_KEYS
+from proctor.router.ledger.store import Setback
+from proctor.router.pools import packs
 from proctor.router.stages import stage_outcome
-from proctor.runtime.artifacts import get_model
-from proctor.runtime.records import AuditState
+from proctor.runtime.artifacts.store import get_model
+from proctor.runtime.records.store import AuditState
 from tests.integration.router_support import PINNED, Bench, HandedOut, router_bench
 
 #: Keys of a stage without which a shard of its plan is nowhere, or what was spent is not known.

@@ -26,10 +26,10 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from proctor.domain.errors import BadInputError, StackError
 from proctor.domain.suite_problems import parse_suite
 from proctor.gateway.rpc import audit_pb2 as pb
-from proctor.runtime import socket_folder as folders
-from proctor.runtime.basic_auth import BasicAuth, basic_credentials
-from proctor.runtime.own_servers import own_token, token_of_own_server
-from proctor.runtime.socket_folder import socket_folder
+from proctor.localstack import socket_folder as folders
+from proctor.localstack.basic_auth import BasicAuth, basic_credentials
+from proctor.localstack.socket_folder import socket_folder
+from proctor.runtime.grpc.own_servers import own_token, token_of_own_server
 from tests.integration.audit_support import AuditBench, audit_bench, gateway_process, refused, stub
 from tests.perturbation_server import serving
 from tests.suites.examples import with_changes
@@ -98,7 +98,7 @@ def test_a_token_is_not_shown_to_whoever_has_the_port_of_a_server_that_is_gone(t
 SERVES_METRICS = """
 import sys
 from pathlib import Path
-from proctor.runtime.metrics_server import Address, serving_metrics
+from proctor.runtime.metrics.server import Address, serving_metrics
 from proctor.runtime.settings import Settings
 with serving_metrics("scorer", Address("127.0.0.1", int(sys.argv[1])), Settings.for_home(Path(sys.argv[2])), "secret"):
     print("served", flush=True)

@@ -11,17 +11,17 @@ import pytest
 
 from proctor.domain.canonical import bytes_digest
 from proctor.domain.errors import TooLargeError
-from proctor.runtime import artifacts
-from proctor.runtime.artifacts import ArtifactStore, LocalArtifacts, object_name
-from proctor.runtime.artifacts_location import S3Location
-from proctor.runtime.s3_artifacts import S3Artifacts
+from proctor.runtime.artifacts import store as artifacts
+from proctor.runtime.artifacts.location import S3Location
+from proctor.runtime.artifacts.s3 import S3Artifacts
+from proctor.runtime.artifacts.store import ArtifactStore, LocalArtifacts, object_name
 from tests.hostile.limited import run_limited
 
 _GET = """
 import sys
 from pathlib import Path
 from proctor.domain.errors import StoreError
-from proctor.runtime.artifacts import LocalArtifacts
+from proctor.runtime.artifacts.store import LocalArtifacts
 try:
     LocalArtifacts(Path(sys.argv[1])).get(sys.argv[2])
 except StoreError as error:

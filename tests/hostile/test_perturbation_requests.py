@@ -26,7 +26,7 @@ from proctor.perturbation.serving.convert import (
 from proctor.perturbation.serving.limits import Limits
 from proctor.perturbation.serving.rpc import perturbation_pb2 as pb
 from proctor.perturbation.serving.stream_calibration import CalibrationStream
-from proctor.runtime.grpc_messages import MAX_FIELDS, Unreadable, reader
+from proctor.runtime.grpc.messages import MAX_FIELDS, Unreadable, reader
 from tests.hostile.limited import run_limited
 
 LONG = "x" * (MAX_ANSWER_CHARACTERS + 1)
@@ -138,7 +138,7 @@ def test_what_all_streams_read_ahead_stays_within_a_gibibyte_whatever_it_is_made
     done = run_limited(
         "import resource\n"
         "from proctor.perturbation.serving.rpc import perturbation_pb2 as pb\n"
-        "from proctor.runtime.grpc_messages import MAX_FIELDS, reader\n"
+        "from proctor.runtime.grpc.messages import MAX_FIELDS, reader\n"
         "read, peak = reader(pb.PerturbRequest), lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10\n"
         "options = pb.PerturbRequest(item=pb.Item(choices=[''] * (MAX_FIELDS - 10))).SerializeToString()\n"
         "before = peak()\n"

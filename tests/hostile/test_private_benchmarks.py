@@ -18,14 +18,14 @@ from proctor.domain.private_benchmarks import MAX_PATTERNS, PrivateBenchmarks, p
 from proctor.domain.suite import Suite
 from proctor.formats.suites import file_digest
 from proctor.router import tasks
-from proctor.router.allowed import approved
 from proctor.router.audit import gather, submit
 from proctor.router.barring import Barrier
 from proctor.router.dispatch import Dispatcher
-from proctor.router.endpoints import resolve_endpoint, resolve_paraphraser, resolve_router
-from proctor.runtime.artifacts import LocalArtifacts
+from proctor.router.submit.allowed import approved
+from proctor.router.submit.endpoints import resolve_endpoint, resolve_paraphraser, resolve_router
+from proctor.runtime.artifacts.store import LocalArtifacts
 from proctor.runtime.operator_text import MAX_FILE_BYTES
-from proctor.runtime.records import AuditState, Records
+from proctor.runtime.records.store import AuditState, Records
 from proctor.runtime.settings import Settings
 from proctor.text.sameness import question_digest
 from tests.integration.router_support import PINNED, Bench, router_bench

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from proctor.runtime.artifacts import LocalArtifacts
+from proctor.localstack.service import Plan, Readiness, Service
+from proctor.localstack.state import locked
+from proctor.localstack.supervised import Supervised
+from proctor.runtime.artifacts.store import LocalArtifacts
 from proctor.runtime.files import write_atomic
 from proctor.runtime.private import prepare_database, tighten
-from proctor.runtime.records import Records
-from proctor.runtime.service import Plan, Readiness, Service
-from proctor.runtime.stack_state import locked
-from proctor.runtime.supervised import Supervised
+from proctor.runtime.records.store import Records
 from tests.support import loose_paths
 
 PROGRAM = "import sys; from proctor.cli.main import main; sys.exit(main())"

@@ -17,13 +17,14 @@ from proctor.domain.manifest import AnsweredShard, CompletionSet, ItemIndex, Ite
 from proctor.domain.routing import ProtocolSection
 from proctor.domain.suite import FewShotExample, PromptSection, Suite
 from proctor.domain.trial import Arm, Completion, Trial
-from proctor.router import packs, plan, transmission
+from proctor.router import plan, transmission
 from proctor.router.plan import plan_shards, plan_trials, shard_of, trial_bytes
-from proctor.router.prompt_sizes import MAX_PROMPT_BYTES, MAX_WORDINGS_BYTES, check_sizes
+from proctor.router.pools import packs
+from proctor.router.submit.prompt_sizes import MAX_PROMPT_BYTES, MAX_WORDINGS_BYTES, check_sizes
 from proctor.router.transmission import messages_of, plan_workers, router_places
-from proctor.runtime import chunks
-from proctor.runtime.artifacts import get_model, put_model
-from proctor.runtime.chunks import put_items
+from proctor.runtime.artifacts import chunks
+from proctor.runtime.artifacts.chunks import put_items
+from proctor.runtime.artifacts.store import get_model, put_model
 from proctor.text.prompt import prompt_bytes, render_prompt
 from tests.hostile.limited import run_limited
 from tests.scored_audits import MemoryArtifacts
@@ -134,7 +135,7 @@ from proctor.domain.suite import PromptSection
 from proctor.router.handing_out import HandingOut
 from proctor.router.plan import plan_shards, plan_trials
 from proctor.router.stages import planned
-from proctor.runtime.artifacts import LocalArtifacts
+from proctor.runtime.artifacts.store import LocalArtifacts
 measured = Measurements(semantic_distance=0.2, token_overlap=0.1, edit_distance=0.6)
 # The emoji makes four bytes of each character in memory.
 items = [Item(item_id=f"q{n}", question=chr(0x1F600) + "x" * 190_000, target="4") for n in range(5)]

@@ -9,10 +9,10 @@ import pytest
 import redis
 
 from proctor.domain.errors import StoreError
-from proctor.router.ledger import Ledger, PlannedShard
-from proctor.runtime.broker_loss import RefusesWritesError
+from proctor.router.ledger.store import Ledger, PlannedShard
+from proctor.runtime.messaging.broker_loss import RefusesWritesError
+from proctor.runtime.messaging.tasks import configure
 from proctor.runtime.settings import Settings
-from proctor.runtime.tasks import configure
 from tests.support import free_port, valkey_server
 
 SHARD = PlannedShard("s", 32, "sha256:" + "0" * 64, 0)

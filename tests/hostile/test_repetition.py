@@ -27,8 +27,8 @@ from proctor.formats.logs.reading import read_log
 from proctor.formats.rows import jsonl_rows, read_rows
 from proctor.grading.letters import chosen_option
 from proctor.grading.router_leaks import stated_option
-from proctor.inference.backend import TrialFailure
-from proctor.inference.infer_wire import read_answer
+from proctor.inference.http.infer_wire import read_answer
+from proctor.inference.worker.backend import TrialFailure
 from proctor.perturbation.admission.gate import screen
 from proctor.perturbation.admission.renaming import undone
 from proctor.perturbation.candidate import Candidate, Draft

@@ -17,16 +17,16 @@ import redis
 import sqlalchemy as sa
 
 from proctor.domain.errors import BadInputError, StoreError
-from proctor.router.kept import KeptDigests
-from proctor.router.ledger import Ledger, PlannedShard
-from proctor.router.retaining import retain_once
-from proctor.router.retention import MIN_RETENTION_DAYS, Forgotten, Period, forget
-from proctor.runtime import stored_objects
-from proctor.runtime.artifacts import LocalArtifacts, object_name
-from proctor.runtime.audit_state import AuditState
-from proctor.runtime.records import Records
+from proctor.router.ledger.store import Ledger, PlannedShard
+from proctor.router.retention.daily import retain_once
+from proctor.router.retention.forgetting import MIN_RETENTION_DAYS, Forgotten, Period, forget
+from proctor.router.retention.kept import KeptDigests
+from proctor.runtime.artifacts import objects as stored_objects
+from proctor.runtime.artifacts.objects import REFRESH_AFTER
+from proctor.runtime.artifacts.store import LocalArtifacts, object_name
+from proctor.runtime.records.audit_state import AuditState
+from proctor.runtime.records.store import Records
 from proctor.runtime.settings import Settings
-from proctor.runtime.stored_objects import REFRESH_AFTER
 from tests.hostile.limited import run_limited
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -226,7 +226,7 @@ def test_a_clock_that_is_ahead_makes_nothing_old(deployment: Deployment, monkeyp
         def now(cls, tz: Any = None) -> datetime:  # type: ignore[override]
             return datetime.now(tz) + timedelta(days=400)
 
-    monkeypatch.setattr("proctor.router.retention.datetime", Ahead)
+    monkeypatch.setattr("proctor.router.retention.forgetting.datetime", Ahead)
     deque(forget(deployment.records, deployment.ledger, deployment.store, PERIOD), maxlen=1)
     assert deployment.there(young)
 
@@ -363,9 +363,9 @@ def test_a_run_that_is_broken_off_is_gone_on_with(deployment: Deployment) -> Non
 MANY = """
 import sys, time
 from datetime import datetime, timedelta, UTC
-from proctor.router.retention import Period, forget
-from proctor.runtime.stored_objects import StoredObject
-from proctor.runtime.audit_state import AuditOnRecord
+from proctor.router.retention.forgetting import Period, forget
+from proctor.runtime.artifacts.objects import StoredObject
+from proctor.runtime.records.audit_state import AuditOnRecord
 import hashlib, json, resource
 N = 100_000
 def name(n):

@@ -20,7 +20,7 @@ from proctor.gateway.limits import Limits
 from proctor.gateway.server import running as gateway_running
 from proctor.perturbation.serving.limits import Limits as PerturbationLimits
 from proctor.perturbation.serving.server import running as perturbation_running
-from proctor.runtime.grpc_serving import MAX_PEM_BYTES, Address, ClientTls, Tls
+from proctor.runtime.grpc.serving import MAX_PEM_BYTES, Address, ClientTls, Tls
 from tests.certificates import Authority
 from tests.integration.audit_support import AuditBench, audit_bench
 

@@ -19,8 +19,8 @@ from proctor.domain.errors import NewerVersionError
 from proctor.domain.messages import GradeShards, Message, NotUnderstood, Reconcile, StartAudit, WriteDecision
 from proctor.domain.versions import added, needed_version, newest_version
 from proctor.registry import consumer
-from proctor.runtime.artifacts import get_model, put_model
-from proctor.runtime.message_versions import (
+from proctor.runtime.artifacts.store import get_model, put_model
+from proctor.runtime.messaging.versions import (
     GIVEN_BACK_HEADER,
     MAX_GIVEN_BACK,
     VERSION_HEADER,
@@ -29,7 +29,7 @@ from proctor.runtime.message_versions import (
     understood,
     wait_s,
 )
-from proctor.runtime.record_engine import open_engine
+from proctor.runtime.records.engine import open_engine
 from proctor.runtime.timing import DEFAULT_TIMING
 from tests.integration.audit_support import AuditBench, audit_bench, serving
 from tests.integration.router_support import router_bench

@@ -29,14 +29,14 @@ from proctor.gateway.reading import Counts
 from proctor.gateway.rpc import audit_pb2_grpc
 from proctor.gateway.server import running
 from proctor.router.audit import AuditInputs
-from proctor.router.ledger import Ledger, PlannedShard, Setback
-from proctor.router.pools import Pools
-from proctor.runtime.artifacts import LocalArtifacts
-from proctor.runtime.audit_state import AuditState
-from proctor.runtime.grpc_serving import Address
-from proctor.runtime.grpc_tokens import server_tokens
-from proctor.runtime.presence import Presence
-from proctor.runtime.records import Records
+from proctor.router.ledger.store import Ledger, PlannedShard, Setback
+from proctor.router.pools.store import Pools
+from proctor.runtime.artifacts.store import LocalArtifacts
+from proctor.runtime.grpc.serving import Address
+from proctor.runtime.grpc.tokens import server_tokens
+from proctor.runtime.records.audit_state import AuditState
+from proctor.runtime.records.store import Records
+from proctor.runtime.redis.presence import Presence
 from proctor.runtime.settings import Settings
 from tests.support import wait_until
 from tests.token_channel import token_channel

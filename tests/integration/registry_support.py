@@ -16,7 +16,7 @@ from pathlib import Path
 
 import httpx
 
-from proctor.runtime.mlflow_server import PASSWORD_VARIABLE, USER
+from proctor.localstack.mlflow_server import PASSWORD_VARIABLE, USER
 from tests.support import REPOSITORY, free_port, missing, wait_until
 
 
@@ -31,7 +31,7 @@ def mlflow_server(folder: Path) -> Iterator[str]:
     log = folder / "server.log"
     with log.open("wb") as stream:
         process = subprocess.Popen(
-            [sys.executable, "-m", "proctor.runtime.mlflow_server", str(folder), str(port)],
+            [sys.executable, "-m", "proctor.localstack.mlflow_server", str(folder), str(port)],
             env={**os.environ, "PYTHONPATH": str(REPOSITORY / "services"), PASSWORD_VARIABLE: password},
             stdout=stream,
             stderr=subprocess.STDOUT,

@@ -32,12 +32,12 @@ from proctor.domain.trial import Decoding
 from proctor.router import tasks
 from proctor.router.audit import gather, submit, view
 from proctor.router.dispatch import Dispatcher
-from proctor.router.ledger import Ledger
-from proctor.router.pools import Pools
-from proctor.runtime.artifacts import LocalArtifacts
-from proctor.runtime.chunks import get_items, put_variants
-from proctor.runtime.presence import Presence
-from proctor.runtime.records import AuditState, Records
+from proctor.router.ledger.store import Ledger
+from proctor.router.pools.store import Pools
+from proctor.runtime.artifacts.chunks import get_items, put_variants
+from proctor.runtime.artifacts.store import LocalArtifacts
+from proctor.runtime.records.store import AuditState, Records
+from proctor.runtime.redis.presence import Presence
 from proctor.runtime.settings import Settings
 
 PINNED = "sha256:" + "ab" * 32

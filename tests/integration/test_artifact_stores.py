@@ -19,7 +19,10 @@ from hypothesis import strategies as st
 from proctor.domain.errors import BadInputError, StoreError
 from proctor.domain.item import Item
 from proctor.domain.manifest import ItemSet
-from proctor.runtime.artifacts import (
+from proctor.runtime.artifacts.location import S3Location
+from proctor.runtime.artifacts.objects import REFRESH_AFTER, StoredObject
+from proctor.runtime.artifacts.s3 import S3Artifacts
+from proctor.runtime.artifacts.store import (
     LocalArtifacts,
     StoreOfArtifacts,
     get_model,
@@ -29,10 +32,7 @@ from proctor.runtime.artifacts import (
     packed,
     put_model,
 )
-from proctor.runtime.artifacts_location import S3Location
-from proctor.runtime.s3_artifacts import S3Artifacts
 from proctor.runtime.settings import Settings
-from proctor.runtime.stored_objects import REFRESH_AFTER, StoredObject
 from tests.s3_server import CREDENTIALS, Answer, Bucket, ScriptedS3, moto_server, only_credentials
 from tests.support import free_port
 

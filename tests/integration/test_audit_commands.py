@@ -27,8 +27,8 @@ from proctor.gateway.client import RemoteDesk
 from proctor.gateway.desk import AuditDesk
 from proctor.gateway.limits import Limits
 from proctor.router.audit import gather, view
-from proctor.runtime import tasks
-from proctor.runtime.audit_state import AuditState
+from proctor.runtime.messaging import tasks
+from proctor.runtime.records.audit_state import AuditState
 from tests.certificates import self_signed
 from tests.integration.audit_support import AuditBench, audit_bench, gateway_process, serving
 from tests.support import run_proctor

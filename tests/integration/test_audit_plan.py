@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from proctor.cli.audits import planning
 from proctor.cli.main import main
 from proctor.domain.item import Item, Measurements, Variant
 from proctor.evidence.planning.families import FAMILIES
 from proctor.formats.items import load_items, select_items
 from proctor.formats.suites import load_suite
 from proctor.router.plan import plan_trials
+from proctor.studies import plan as planning
 from tests.support import shared_data
 
 Write = Callable[..., Path]

@@ -26,8 +26,8 @@ from proctor.gateway.rpc import audit_pb2_grpc
 from proctor.gateway.server import running
 from proctor.gateway.service import SERVICE
 from proctor.router.audit import view
-from proctor.runtime.audit_state import AuditState
-from proctor.runtime.grpc_serving import Address
+from proctor.runtime.grpc.serving import Address
+from proctor.runtime.records.audit_state import AuditState
 from tests.integration.audit_support import AuditBench, audit_bench, gateway_process, refused, serving, stub
 from tests.support import wait_until
 

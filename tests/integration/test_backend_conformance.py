@@ -19,10 +19,10 @@ from proctor.domain.answer_bounds import max_answer_bytes
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import EndpointError
 from proctor.domain.trial import Arm, Completion, Decoding, Trial
-from proctor.inference import retry, shards
-from proctor.inference.backend import MAX_PROMPT_BYTES, Backend, Probe
-from proctor.inference.open_backend import open_backend
-from proctor.inference.shards import Backends, ShardUnanswered
+from proctor.inference.worker import retry, shards
+from proctor.inference.worker.backend import MAX_PROMPT_BYTES, Backend, Probe
+from proctor.inference.worker.open_backend import open_backend
+from proctor.inference.worker.shards import Backends, ShardUnanswered
 from proctor.runtime.settings import Settings
 from tests.backend_kinds import KINDS, MODEL, VERSION, Kind, Server
 from tests.forwarder import forwarding

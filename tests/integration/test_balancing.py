@@ -14,9 +14,9 @@ import pytest
 from proctor.domain.endpoint import Balance, EndpointSpec, Replica
 from proctor.domain.errors import EndpointError
 from proctor.domain.trial import Arm, Completion, Decoding, Trial
-from proctor.inference import retry
-from proctor.inference.backend import Backend
-from proctor.inference.open_backend import open_backend
+from proctor.inference.worker import retry
+from proctor.inference.worker.backend import Backend
+from proctor.inference.worker.open_backend import open_backend
 from proctor.runtime.settings import Settings
 from tests.answering_http import Reply, serving
 from tests.forwarder import Forwarder, forwarding

@@ -36,9 +36,9 @@ from proctor.perturbation.candidate import Candidate
 from proctor.perturbation.encoder import resolve_encoder
 from proctor.perturbation.remembering import RememberingEncoder
 from proctor.perturbation.tasks import variants_for
-from proctor.runtime.artifacts import LocalArtifacts, put_model
-from proctor.runtime.chunks import get_variants, put_items
-from proctor.runtime.records import Records
+from proctor.runtime.artifacts.chunks import get_variants, put_items
+from proctor.runtime.artifacts.store import LocalArtifacts, put_model
+from proctor.runtime.records.store import Records
 from proctor.runtime.settings import Settings
 from tests.support import missing, shared_data
 

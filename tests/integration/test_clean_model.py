@@ -18,12 +18,12 @@ from proctor.domain.evidence import Verdict
 from proctor.domain.manifest import ItemSet, VariantSet
 from proctor.perturbation.library.fidelity import fidelities, with_controls
 from proctor.router.audit import AuditInputs
-from proctor.runtime.artifacts import LocalArtifacts
-from proctor.runtime.chunks import put_items, put_variants
-from proctor.runtime.records import Records
+from proctor.runtime.artifacts.chunks import put_items, put_variants
+from proctor.runtime.artifacts.store import LocalArtifacts
+from proctor.runtime.records.store import Records
 from proctor.runtime.settings import Settings
-from proctor.scorer.html import render
-from proctor.scorer.report import Report, to_json
+from proctor.scorer.page.html import render
+from proctor.scorer.report.document import Report, to_json
 from tests.report_samples import SampleAudit, approved, blocked, in_review
 from tests.scored_audits import DIGEST, assemble, clean_models, score
 

@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 import redis
 
-from proctor.router.ledger import Ledger, PlannedShard, Setback
-from proctor.router.pools import Pools
+from proctor.router.ledger.store import Ledger, PlannedShard, Setback
+from proctor.router.pools.store import Pools
 from tests.support import free_port, valkey_server, wait_until
 
 STAGE = "answer"

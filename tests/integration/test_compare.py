@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from proctor.cli.logs.comparing import as_json, compare_logs
 from proctor.domain.errors import BadInputError
+from proctor.studies.comparison import as_json, compare_logs
 from tests.support import case_study, run_proctor, shared_data
 
 
@@ -120,7 +120,7 @@ def test_a_run_cut_at_a_token_limit_is_told_by_its_token_counts(tmp_path: Path) 
 
 def test_a_comparison_loads_neither_pyarrow_nor_inspect_nor_scipy_stats() -> None:
     program = (
-        "import sys; from proctor.cli.logs.comparing import compare_logs; compare_logs(*sys.argv[1:]); "
+        "import sys; from proctor.studies.comparison import compare_logs; compare_logs(*sys.argv[1:]); "
         "sys.exit(' '.join({'pyarrow', 'inspect_ai', 'scipy.stats', 'torch'} & set(sys.modules)) or 0)"
     )
     run = subprocess.run([sys.executable, "-c", program, *map(str, case_study())], capture_output=True, text=True)

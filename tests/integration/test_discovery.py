@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 import pytest
 
 from proctor.domain.endpoint import DnsDiscovery, EndpointSliceDiscovery
-from proctor.inference import retry
 from proctor.inference.balancing.discovery.dns import DnsNames, addresses_of, with_host
 from proctor.inference.balancing.discovery.endpoint_slices import EndpointSlices
 from proctor.inference.balancing.discovery.found import Discovery, Found
+from proctor.inference.worker import retry
 from tests.mock_kubernetes_api import NAMESPACE, SERVICE, MockKubernetesApi, mock_kubernetes_api
 from tests.support import missing
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 from celery import Celery
 
-from proctor.runtime.events import EXCHANGE, KnowsTheExchange
+from proctor.runtime.messaging.events import EXCHANGE, KnowsTheExchange
 
 
 def test_a_worker_that_puts_back_what_another_had_in_hand_knows_that_decisions_go_by_topic(valkey_url: str) -> None:

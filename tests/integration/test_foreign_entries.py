@@ -16,7 +16,7 @@ import redis
 
 from proctor.domain.manifest import AnsweredShard
 from proctor.domain.messages import GradeShards, Reconcile
-from proctor.runtime.dead_letters import KEY, MAX_BYTES_SHOWN, MAX_LETTERS, DeadLetters, Fault
+from proctor.runtime.messaging.dead_letters import KEY, MAX_BYTES_SHOWN, MAX_LETTERS, DeadLetters, Fault
 from tests.support import wait_until
 from tests.worker_processes import Home, flushed
 
@@ -174,7 +174,7 @@ def test_a_dead_letter_that_cannot_be_kept_is_logged_all_the_same(caplog: pytest
 _FAILS = """
 import sys
 from celery import bootsteps
-from proctor.runtime.tasks import app
+from proctor.runtime.messaging.tasks import app
 
 class Fails(bootsteps.StartStopStep):
     def start(self, parent):

@@ -12,10 +12,10 @@ import pytest
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import BadInputError, EndpointError
 from proctor.domain.trial import Arm, Completion, Decoding, Trial
-from proctor.inference import retry
-from proctor.inference.backend import Probe
-from proctor.inference.infer import InferBackend
-from proctor.inference.infer_wire import task_id
+from proctor.inference.http.infer import InferBackend
+from proctor.inference.http.infer_wire import task_id
+from proctor.inference.worker import retry
+from proctor.inference.worker.backend import Probe
 from tests.answering_http import Asked, Reply, serving
 
 PINNED = "sha256:" + "ab" * 6

@@ -24,11 +24,11 @@ from proctor.domain.messages import (
     ShardToRun,
 )
 from proctor.domain.trial import Arm, Completion, Decoding, Shard, Trial
-from proctor.inference import attempts, shards, tasks
-from proctor.inference.event_loop import EventLoopThread
-from proctor.inference.reference_model import ReferenceModel, weights_digest
-from proctor.runtime.artifacts import LocalArtifacts, get_model, put_model
-from proctor.runtime.presence import Held, Presence
+from proctor.inference.reference.model import ReferenceModel, weights_digest
+from proctor.inference.worker import attempts, shards, tasks
+from proctor.inference.worker.event_loop import EventLoopThread
+from proctor.runtime.artifacts.store import LocalArtifacts, get_model, put_model
+from proctor.runtime.redis.presence import Held, Presence
 from proctor.runtime.settings import Settings
 from tests.support import free_port, wait_until
 from tests.triton_server import prompt, write_untrained_bundle

@@ -11,7 +11,8 @@ import pytest
 import redis
 
 from proctor.domain.errors import StoreError
-from proctor.router.ledger import (
+from proctor.router.ledger.reading import AUDIT_KEYS, STAGE_KEYS
+from proctor.router.ledger.store import (
     MAX_FAILURES,
     MAX_LOSSES,
     SPLIT_AFTER_LOSSES,
@@ -22,7 +23,6 @@ from proctor.router.ledger import (
     Setback,
     Spent,
 )
-from proctor.router.ledger_reading import AUDIT_KEYS, STAGE_KEYS
 from tests.support import wait_until
 
 STAGE = "answer"

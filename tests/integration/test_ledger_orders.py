@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from proctor.router.ledger import MAX_FAILURES, Ledger, PlannedShard, Setback
+from proctor.router.ledger.store import MAX_FAILURES, Ledger, PlannedShard, Setback
 
 STAGE = "answer"
 PARTS = 3

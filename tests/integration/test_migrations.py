@@ -18,10 +18,10 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from proctor.domain.errors import StoreError
-from proctor.runtime.record_engine import open_engine
-from proctor.runtime.record_schema import AHEAD, MIGRATIONS, SCHEMA_VERSION, version_of
-from proctor.runtime.record_tables import METADATA
-from proctor.runtime.records import Records
+from proctor.runtime.records.engine import open_engine
+from proctor.runtime.records.schema import AHEAD, MIGRATIONS, SCHEMA_VERSION, version_of
+from proctor.runtime.records.store import Records
+from proctor.runtime.records.tables import METADATA
 from proctor.runtime.settings import RecordsMigrate, Settings
 from tests.support import run_proctor
 
@@ -96,7 +96,7 @@ def test_a_store_whose_columns_are_others_is_not_adopted_and_stays_as_it_is(
 
 _OPEN = """
 import logging, sys
-from proctor.runtime.records import Records
+from proctor.runtime.records.store import Records
 import alembic.config, alembic.script, alembic.runtime.environment
 logging.basicConfig(level="INFO", format="%(message)s")
 print("ready", flush=True)
@@ -136,7 +136,7 @@ def test_a_migration_whose_process_is_killed_has_not_happened_and_the_next_one_d
     killed = (
         "import os, signal, sys\n"
         "import sqlalchemy as sa\n"
-        "from proctor.runtime.records import Records\n"
+        "from proctor.runtime.records.store import Records\n"
         "def kill(table, *_, **__):\n"
         "    if table.name == 'registrations': os.kill(os.getpid(), signal.SIGKILL)\n"
         "sa.event.listen(sa.Table, 'after_create', kill)\n"

@@ -10,7 +10,6 @@ from typing import Any, cast
 import pytest
 
 from proctor.cli.variants.building import build_suite
-from proctor.cli.variants.calibrating import labelled_pairs
 from proctor.cli.variants.opening import SuiteVariants
 from proctor.domain.errors import BadInputError
 from proctor.domain.item import Item
@@ -30,10 +29,11 @@ from proctor.perturbation.admission.window import Goals
 from proctor.perturbation.library.store import VariantLibrary
 from proctor.perturbation.rewrites import read_answers
 from proctor.perturbation.tasks import variants_for
-from proctor.runtime.artifacts import LocalArtifacts, get_model, put_model
-from proctor.runtime.chunks import get_variants, put_items
-from proctor.runtime.records import Records
+from proctor.runtime.artifacts.chunks import get_variants, put_items
+from proctor.runtime.artifacts.store import LocalArtifacts, get_model, put_model
+from proctor.runtime.records.store import Records
 from proctor.runtime.settings import Settings
+from proctor.studies.calibration import labelled_pairs
 from tests.paraphraser import recorded_rewordings
 from tests.support import shared_data
 from tests.unit.rewording_models import CHOICE, ITEM, SECTION, Script, ScriptedModel, chain_of, failing, faithful, shown

@@ -14,10 +14,10 @@ from proctor.domain.answer_bounds import MAX_ANSWER_BYTES
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import BadInputError
 from proctor.domain.trial import Arm, Completion, Decoding, Trial
-from proctor.inference import retry
-from proctor.inference.backend import Probe
-from proctor.inference.openai import OpenAIBackend
-from proctor.inference.window import Window
+from proctor.inference.http.openai import OpenAIBackend
+from proctor.inference.worker import retry
+from proctor.inference.worker.backend import Probe
+from proctor.inference.worker.window import Window
 from tests.answering_http import Asked, Reply, serving
 
 VERSION = "sha256:" + "ab" * 32

@@ -28,10 +28,10 @@ from proctor.perturbation.strategies.imported import Imported
 from proctor.perturbation.strategies.option_shuffle import OptionShuffle
 from proctor.perturbation.strategies.wordings import Wordings, WordingsData
 from proctor.perturbation.tasks import variants_for
-from proctor.runtime.artifacts import LocalArtifacts, put_model
-from proctor.runtime.chunks import get_variants, put_items
+from proctor.runtime.artifacts.chunks import get_variants, put_items
+from proctor.runtime.artifacts.store import LocalArtifacts, put_model
 from proctor.runtime.packaged_encoder import PACKAGED_DIGEST
-from proctor.runtime.records import Records
+from proctor.runtime.records.store import Records
 from proctor.runtime.settings import Settings
 from tests.support import REPOSITORY, missing, shared_data
 
@@ -305,7 +305,7 @@ def test_a_build_from_the_library_loads_no_torch(minilm: SentenceEncoder, tmp_pa
         "import sys\n"
         "from proctor.domain.messages import BuildVariants\n"
         "from proctor.perturbation.tasks import _encoder, variants_for\n"
-        "from proctor.runtime.tasks import worker_artifacts, worker_records, worker_settings\n"
+        "from proctor.runtime.messaging.tasks import worker_artifacts, worker_records, worker_settings\n"
         "message = BuildVariants.model_validate_json(sys.argv[1])\n"
         "variants_for(message, worker_settings(), worker_records(), worker_artifacts(), _encoder())\n"
         "print(sorted({'torch', 'transformers', 'sentence_transformers'} & sys.modules.keys()))\n"

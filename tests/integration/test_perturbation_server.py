@@ -21,7 +21,7 @@ from proctor.perturbation.library.store import VariantLibrary
 from proctor.perturbation.recipe import Recipe
 from proctor.perturbation.serving.rpc import perturbation_pb2 as pb
 from proctor.perturbation.serving.rpc import perturbation_pb2_grpc
-from proctor.runtime.records import Records
+from proctor.runtime.records.store import Records
 from tests.perturbation_server import OPEN, SERVICE, SHUFFLE, Gate, Server, code_of, health, item, serving, settings
 from tests.support import missing, wait_until
 

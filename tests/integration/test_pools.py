@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from proctor.domain.errors import StoreError
-from proctor.router.pools import Claim, Outage, Pools
+from proctor.router.pools.store import Claim, Outage, Pools
 from tests.support import wait_until
 
 STAGE = "answer"

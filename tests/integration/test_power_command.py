@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from proctor.cli.logs.comparing import compare_logs
 from proctor.cli.main import main
+from proctor.studies.comparison import compare_logs
 from tests.support import shared_data
 
 KEYS = {

@@ -15,9 +15,9 @@ from redis.cluster import key_slot
 from redis.retry import Retry
 
 from proctor.domain.errors import StoreError
-from proctor.runtime import presence as module
-from proctor.runtime import scripted_redis
-from proctor.runtime.presence import Held, Presence, announcing, new_worker_id, tolerated
+from proctor.runtime.redis import presence as module
+from proctor.runtime.redis import scripted as scripted_redis
+from proctor.runtime.redis.presence import Held, Presence, announcing, new_worker_id, tolerated
 from tests.support import free_port, wait_until
 
 A, B = Held("a1", "answer", "s1", 1), Held("a1", "answer", "s2", 3)

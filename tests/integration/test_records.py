@@ -14,8 +14,8 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from proctor.domain.errors import BadInputError, NewerVersionError, StoreError
-from proctor.runtime.record_engine import open_engine
-from proctor.runtime.records import MAX_DETAIL_CHARACTERS, AuditRecord, AuditState, Records
+from proctor.runtime.records.engine import open_engine
+from proctor.runtime.records.store import MAX_DETAIL_CHARACTERS, AuditRecord, AuditState, Records
 from tests.support import free_port
 
 
@@ -234,7 +234,7 @@ def test_a_url_that_names_no_store_is_one_clear_error_without_its_password(url: 
 
 
 def test_a_server_that_is_away_is_one_clear_error_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proctor.runtime.record_engine.AWAY_WAITS_S", (0.0,))
+    monkeypatch.setattr("proctor.runtime.records.engine.AWAY_WAITS_S", (0.0,))
     with pytest.raises(StoreError, match="does not answer") as refused:
         Records(f"postgresql://proctor:geheim@127.0.0.1:{free_port()}/records")
     assert "geheim" not in str(refused.value)

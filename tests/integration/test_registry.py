@@ -28,7 +28,7 @@ from proctor.registry.mlflow_registry import (
     registered_name,
 )
 from proctor.registry.tasks import RETRY_WAITS_S, write_with_retries
-from proctor.runtime.events import EXCHANGE, REGISTRY_QUEUE, publish_decision
+from proctor.runtime.messaging.events import EXCHANGE, REGISTRY_QUEUE, publish_decision
 from tests.integration.registry_support import forwarder_on_demand, mlflow_server, registry_worker
 from tests.support import free_port
 

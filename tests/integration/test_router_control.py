@@ -21,7 +21,7 @@ from proctor.domain.messages import (
 from proctor.domain.trial import ANSWER_STAGE
 from proctor.router import tasks
 from proctor.router.control import cancel, pause, resume
-from proctor.runtime.records import AuditRecord, AuditState, Records
+from proctor.runtime.records.store import AuditRecord, AuditState, Records
 from tests.integration.router_support import PINNED, Bench, router_bench
 
 Steers = Callable[[Records, str], AuditRecord]

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from proctor.domain.manifest import AuditManifest
 from proctor.domain.messages import Reconcile, RunShards, ShardAnswer, ShardsAnswered
 from proctor.domain.trial import Shard
-from proctor.router import packs, tasks
+from proctor.router import tasks
 from proctor.router.audit import view
-from proctor.runtime.artifacts import get_model
-from proctor.runtime.presence import Held
-from proctor.runtime.records import AuditState
+from proctor.router.pools import packs
+from proctor.runtime.artifacts.store import get_model
+from proctor.runtime.records.store import AuditState
+from proctor.runtime.redis.presence import Held
 from tests.integration.router_support import Bench, router_bench
 
 N_TRIALS = 48
@@ -81,7 +82,7 @@ def test_each_trial_is_answered_once_or_given_up_once(
     valkey_url: str, fates: list[tuple[int, str]], pace_s: float | None
 ) -> None:
     with tempfile.TemporaryDirectory() as home, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("proctor.runtime.chunks.CHUNK_ITEMS", 8)
+        patch.setattr("proctor.runtime.artifacts.chunks.CHUNK_ITEMS", 8)
         patch.setattr(packs, "shard_trials", lambda *_: 4)
         dataset = {"benchmark_name": "sums", "path": "items.jsonl", "selection": "first", "sample_size": N_TRIALS // 2}
         with router_bench(Path(home), valkey_url, patch, dataset_config=dataset) as bench:

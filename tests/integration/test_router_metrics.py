@@ -12,9 +12,9 @@ from proctor.domain.errors import StoreError
 from proctor.domain.messages import Reconcile
 from proctor.domain.trial import ANSWER_STAGE
 from proctor.router import tasks
-from proctor.router.ledger import MAX_FAILURES
-from proctor.runtime import metrics
-from proctor.runtime.metrics import Instruments
+from proctor.router.ledger.store import MAX_FAILURES
+from proctor.runtime.metrics import recording as metrics
+from proctor.runtime.metrics.recording import Instruments
 from tests.integration.router_support import Bench, router_bench
 
 

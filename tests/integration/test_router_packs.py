@@ -23,13 +23,14 @@ from proctor.domain.messages import (
 )
 from proctor.domain.suite_budget import BudgetSection
 from proctor.domain.trial import ANSWER_STAGE, Shard
-from proctor.router import packs, tasks
+from proctor.router import tasks
 from proctor.router.audit import view
-from proctor.router.ledger import MAX_LOSSES
-from proctor.runtime.artifacts import get_model
-from proctor.runtime.chunks import put_variants
-from proctor.runtime.presence import Held
-from proctor.runtime.records import AuditState
+from proctor.router.ledger.store import MAX_LOSSES
+from proctor.router.pools import packs
+from proctor.runtime.artifacts.chunks import put_variants
+from proctor.runtime.artifacts.store import get_model
+from proctor.runtime.records.store import AuditState
+from proctor.runtime.redis.presence import Held
 from tests.integration.router_support import Bench, HandedOut, one_by_one, router_bench
 
 CHUNK = 20
@@ -38,7 +39,7 @@ N_CHUNKS = 5
 
 @pytest.fixture
 def bench(tmp_path: Path, valkey_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    monkeypatch.setattr("proctor.runtime.chunks.CHUNK_ITEMS", CHUNK)
+    monkeypatch.setattr("proctor.runtime.artifacts.chunks.CHUNK_ITEMS", CHUNK)
     with router_bench(tmp_path, valkey_url, monkeypatch) as bench:
         yield bench
 

@@ -11,8 +11,8 @@ from proctor.domain.errors import StoreError
 from proctor.domain.messages import AuditScored, Reconcile, StartAudit, WriteDecision
 from proctor.domain.trial import ANSWER_STAGE
 from proctor.router import tasks
-from proctor.router.ledger import MAX_FAILURES, Ledger, Standing
-from proctor.runtime.records import AuditState
+from proctor.router.ledger.store import MAX_FAILURES, Ledger, Standing
+from proctor.runtime.records.store import AuditState
 from tests.integration.router_support import Bench, router_bench
 
 _EVENT = {

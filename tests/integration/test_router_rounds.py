@@ -30,11 +30,11 @@ from proctor.domain.trial import ANSWER_STAGE, PARAPHRASE_STAGE, Arm, Completion
 from proctor.router import rewrites, stages, tasks
 from proctor.router.audit import gather, submit, view
 from proctor.router.dispatch import Dispatcher
-from proctor.router.endpoints import named_endpoints, resolve_paraphraser
-from proctor.router.ledger import MAX_FAILURES
+from proctor.router.ledger.store import MAX_FAILURES
 from proctor.router.stages import stage_under_way
-from proctor.runtime.artifacts import get_model, put_model
-from proctor.runtime.records import AuditState
+from proctor.router.submit.endpoints import named_endpoints, resolve_paraphraser
+from proctor.runtime.artifacts.store import get_model, put_model
+from proctor.runtime.records.store import AuditState
 from tests.integration.router_support import PINNED, Bench, HandedOut, answered, one_by_one, router_bench
 
 REWRITER = "http://127.0.0.1:8/v1"

@@ -26,9 +26,9 @@ from proctor.domain.suite import Suite
 from proctor.domain.trial import ANSWER_STAGE, Arm, Completion, Decoding, Shard, Trial
 from proctor.router import tasks
 from proctor.router.audit import gather, view
-from proctor.router.endpoints import named_endpoints, resolve_router, router_model
-from proctor.runtime.artifacts import get_model, put_model
-from proctor.runtime.records import AuditState
+from proctor.router.submit.endpoints import named_endpoints, resolve_router, router_model
+from proctor.runtime.artifacts.store import get_model, put_model
+from proctor.runtime.records.store import AuditState
 from tests.integration.router_support import PINNED, Bench, HandedOut, answered, one_by_one, router_bench
 
 N = 40
@@ -131,7 +131,7 @@ def test_workers_see_what_the_routers_wrote_and_the_manifest_names_it(bench: Ben
 def test_the_workers_of_every_chunk_of_items_see_their_own_routers_messages(
     routed: Callable[..., AbstractContextManager[Bench]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proctor.runtime.chunks.CHUNK_ITEMS", 7)
+    monkeypatch.setattr("proctor.runtime.artifacts.chunks.CHUNK_ITEMS", 7)
     with routed() as bench:
         audit = bench.to_answering()
         assert bench.ledger.progress(audit, "transmit-1").planned == 2 * ROUTERS * N

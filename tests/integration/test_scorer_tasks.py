@@ -14,15 +14,16 @@ from proctor.domain.errors import StoreError
 from proctor.domain.manifest import AnsweredShard, AuditManifest, GradeSet, ItemSet, VariantSet
 from proctor.domain.messages import AuditScored, GradeShards, Message, ScoreAudit, ShardsGraded
 from proctor.domain.trial import Outcome
-from proctor.runtime import tasks as runtime_tasks
-from proctor.runtime.artifacts import LocalArtifacts, get_model, put_model
-from proctor.runtime.chunks import put_items, put_variants
-from proctor.runtime.records import Records
+from proctor.runtime.artifacts.chunks import put_items, put_variants
+from proctor.runtime.artifacts.store import LocalArtifacts, get_model, put_model
+from proctor.runtime.messaging import tasks as runtime_tasks
+from proctor.runtime.records.store import Records
+from proctor.runtime.redis.tries import Tries
 from proctor.runtime.settings import Settings
-from proctor.runtime.tries import Tries
-from proctor.scorer import loading, tasks
-from proctor.scorer.early import RecentGrades
-from proctor.scorer.targets import TargetsCache
+from proctor.scorer import tasks
+from proctor.scorer.grading import loading
+from proctor.scorer.grading.ahead import RecentGrades
+from proctor.scorer.grading.targets import TargetsCache
 from tests.report_samples import SampleAudit, blocked
 from tests.scored_audits import StoredAudit, cut_into_shards
 
@@ -177,7 +178,7 @@ def test_trials_that_are_graded_early_are_counted_and_those_that_cannot_be_are_n
     scorer: Scorer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted = list[int]()
-    monkeypatch.setattr("proctor.runtime.metrics.trials_graded_ahead", counted.append)
+    monkeypatch.setattr("proctor.runtime.metrics.recording.trials_graded_ahead", counted.append)
     damaged = AnsweredShard(shard=bytes_digest(b"nowhere"), completions=bytes_digest(b"nowhere"))
     graded = scorer.grade((*scorer.manifest.answered, damaged))
     sizes = [len(get_model(scorer.artifacts, str(one.grades), GradeSet).trial_ids) for one in graded]

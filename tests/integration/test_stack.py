@@ -17,10 +17,10 @@ import redis
 
 from proctor.domain.errors import StackError
 from proctor.domain.operator_endpoint import OperatorEndpoint
-from proctor.runtime import local_services
-from proctor.runtime.service import ServiceState
+from proctor.localstack import services as local_services
+from proctor.localstack.service import ServiceState
+from proctor.localstack.stack import LocalStack, ServiceStatus, StackSpec
 from proctor.runtime.settings import LOCAL_TRITON, Settings
-from proctor.runtime.stack import LocalStack, ServiceStatus, StackSpec
 from tests.support import wait_until
 
 pytestmark = [

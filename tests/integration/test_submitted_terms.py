@@ -17,8 +17,8 @@ from proctor.domain.suite_budget import BudgetSection
 from proctor.formats.suites import load_suite
 from proctor.router.audit import AuditView, gather, submit, view
 from proctor.router.budget import terms_of
-from proctor.runtime.artifacts import LocalArtifacts
-from proctor.runtime.records import Records
+from proctor.runtime.artifacts.store import LocalArtifacts
+from proctor.runtime.records.store import Records
 from proctor.runtime.settings import Settings
 
 PRICED = OperatorEndpoint(url="https://models.example/v1", input_price_per_million=1, output_price_per_million=2)

@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 from proctor.domain.errors import StackError
-from proctor.runtime.restarts import LIMIT
-from proctor.runtime.service import Plan, Readiness, Service, ServiceState
-from proctor.runtime.stack import LocalStack
-from proctor.runtime.stack_state import locked, read_state
-from proctor.runtime.supervised import Supervised
+from proctor.localstack.restarts import LIMIT
+from proctor.localstack.service import Plan, Readiness, Service, ServiceState
+from proctor.localstack.stack import LocalStack
+from proctor.localstack.state import locked, read_state
+from proctor.localstack.supervised import Supervised
 from tests.support import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the supervisor needs Linux")
@@ -50,10 +50,10 @@ time.sleep(600)
 STARTER = """
 import sys, time
 from pathlib import Path
-from proctor.runtime.restarts import LIMIT
-from proctor.runtime.service import Plan
-from proctor.runtime.stack_state import locked
-from proctor.runtime.supervised import Supervised
+from proctor.localstack.restarts import LIMIT
+from proctor.localstack.service import Plan
+from proctor.localstack.state import locked
+from proctor.localstack.supervised import Supervised
 plan = Plan.from_json(sys.stdin.readline())
 with locked(plan.home) as lock:
     supervised = Supervised.start(plan, lock)

@@ -19,8 +19,8 @@ from kombu import Connection
 from proctor.domain.errors import StoreError
 from proctor.domain.messages import AuditScored, Reconcile, ScoreAudit
 from proctor.router import handing_out, tasks
-from proctor.runtime.records import AuditState
-from proctor.runtime.tries import MAX_TRIES, TriedTooOftenError, Tries
+from proctor.runtime.records.store import AuditState
+from proctor.runtime.redis.tries import MAX_TRIES, TriedTooOftenError, Tries
 from tests.integration.router_support import router_bench
 from tests.worker_processes import Home, flushed
 
@@ -174,7 +174,7 @@ def test_a_prompt_that_is_too_large_fails_its_audit_at_once_with_the_cause(
     tmp_path: Path, valkey_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with router_bench(tmp_path, valkey_url, monkeypatch) as bench:
-        monkeypatch.setattr("proctor.router.prompt_sizes.MAX_PROMPT_BYTES", 50)
+        monkeypatch.setattr("proctor.router.submit.prompt_sizes.MAX_PROMPT_BYTES", 50)
         audit = bench.to_answering()
         assert bench.state(audit) is AuditState.FAILED
         assert "its prompt would have" in bench.records.audit(audit).detail

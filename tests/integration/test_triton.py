@@ -12,10 +12,10 @@ import pytest
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from proctor.domain.trial import Arm, Completion, Decoding, Trial
-from proctor.inference.reference_model import ReferenceModel, weights_digest
-from proctor.inference.triton import TritonBackend
-from proctor.inference.triton_facts import ModelFacts
-from proctor.inference.triton_wire import RequestTemplate, read_piece
+from proctor.inference.reference.model import ReferenceModel, weights_digest
+from proctor.inference.triton.backend import TritonBackend
+from proctor.inference.triton.facts import ModelFacts
+from proctor.inference.triton.wire import RequestTemplate, read_piece
 from tests.support import wait_until
 from tests.triton_server import (
     RunningTriton,

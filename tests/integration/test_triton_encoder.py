@@ -25,7 +25,7 @@ from proctor.perturbation.triton_embedding.contract import MAX_TEXT_BYTES
 from proctor.perturbation.triton_embedding.repository import write_embedding_model
 from proctor.perturbation.triton_encoder import TritonEncoder
 from proctor.runtime.packaged_encoder import PACKAGED_DIGEST, PACKAGED_NAME, packaged_folder
-from proctor.runtime.records import Records
+from proctor.runtime.records.store import Records
 from tests.support import REPOSITORY, missing
 from tests.triton_server import RunningTriton, start_and_wait_for_the_end, triton_server
 

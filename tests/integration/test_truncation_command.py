@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from proctor.cli.logs.truncating import as_json, audit_truncation
+from proctor.studies.truncation import as_json, audit_truncation
 from tests.support import case_study, run_proctor, shared_data
 
 

@@ -18,7 +18,7 @@ from proctor.domain.canonical import bytes_digest
 from proctor.domain.errors import EncoderError
 from proctor.perturbation.encoder import SentenceEncoder, resolve_encoder
 from proctor.perturbation.library.fidelity import CleanModel, measure_fidelity, record_fidelity
-from proctor.runtime.records import Records
+from proctor.runtime.records.store import Records
 from tests.support import REPOSITORY, missing
 from tests.unit.samples import paired
 from tests.unit.variant_samples import lines_of, resealed

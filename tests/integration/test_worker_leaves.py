@@ -15,8 +15,8 @@ import pytest
 import redis
 
 from proctor.domain.messages import Priority
-from proctor.inference.leaving import Leaving
-from proctor.runtime.presence import Held, Presence
+from proctor.inference.worker.leaving import Leaving
+from proctor.runtime.redis.presence import Held, Presence
 from tests.forwarder import forwarding
 from tests.support import free_port, wait_until
 from tests.worker_processes import HoldingModel, Home, flushed, holding_model

@@ -6,8 +6,8 @@ from proctor.domain.manifest import AnsweredShard, CompletionSet, GradeSet
 from proctor.domain.trial import Arm, Completion, Trial
 from proctor.grading import EXTRACTORS
 from proctor.router.plan import shard_of
-from proctor.scorer.grade_sets import grade_shard
-from proctor.scorer.targets import Targets
+from proctor.scorer.grading.grade_sets import grade_shard
+from proctor.scorer.grading.targets import Targets
 
 NUMERIC = Targets(EXTRACTORS["numeric"], {"a": "4", "b": "5"})
 ANSWERED = AnsweredShard(shard="sha256:" + "1" * 64, completions="sha256:" + "2" * 64)

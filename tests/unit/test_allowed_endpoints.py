@@ -13,8 +13,8 @@ from proctor.domain.errors import BadInputError
 from proctor.domain.operator_endpoint import OperatorEndpoint, OtherEndpoints
 from proctor.domain.prices import Prices
 from proctor.domain.suite import Suite
-from proctor.router.allowed import allowed_endpoint
-from proctor.router.endpoints import resolve_endpoint, resolve_paraphraser, resolve_router
+from proctor.router.submit.allowed import allowed_endpoint
+from proctor.router.submit.endpoints import resolve_endpoint, resolve_paraphraser, resolve_router
 from proctor.runtime.settings import Settings
 from tests.suites.examples import with_changes
 

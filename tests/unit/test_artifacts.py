@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from proctor.domain.canonical import bytes_digest
 from proctor.domain.errors import BadInputError, StoreError
-from proctor.runtime.artifacts import LocalArtifacts, object_name, open_artifacts, packed, unpacked
-from proctor.runtime.artifacts_location import S3Location, s3_location
+from proctor.runtime.artifacts.location import S3Location, s3_location
+from proctor.runtime.artifacts.store import LocalArtifacts, object_name, open_artifacts, packed, unpacked
 from proctor.runtime.settings import Settings
 
 
@@ -30,7 +30,7 @@ def test_no_other_bytes_are_unpacked_under_a_digest(data: bytes, other: bytes) -
 
 
 def test_an_object_that_inflates_past_the_bound_is_refused_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proctor.runtime.artifacts.MAX_OBJECT_BYTES", 1000)
+    monkeypatch.setattr("proctor.runtime.artifacts.store.MAX_OBJECT_BYTES", 1000)
     bomb = bytes(10_000)
     with pytest.raises(StoreError, match="other content"):
         unpacked(zlib.compress(bomb), bytes_digest(bomb), where="here")
@@ -125,7 +125,7 @@ def test_a_bad_location_is_refused_before_anything_runs() -> None:
 
 
 def test_without_its_client_a_bucket_is_refused_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("obstore", "obstore.exceptions", "obstore.store", "proctor.runtime.s3_artifacts"):
+    for name in ("obstore", "obstore.exceptions", "obstore.store", "proctor.runtime.artifacts.s3"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setattr(sys, "meta_path", [_Absent(), *sys.meta_path])
     with pytest.raises(BadInputError, match=r"s3://evidence.*pip install obstore"):

@@ -14,7 +14,7 @@ from proctor.gateway.convert import audit_message, priority_of, status_of, submi
 from proctor.gateway.desk import Submitted
 from proctor.gateway.rpc import audit_pb2 as pb
 from proctor.gateway.status import AuditStatus, Failure, TokensSpent, Trials, Verdict
-from proctor.runtime.audit_state import AuditState
+from proctor.runtime.records.audit_state import AuditState
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 COUNT = st.integers(0, 2**40)

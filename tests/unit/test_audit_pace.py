@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from proctor.gateway.pace import Look, PaceMeter, pace
 from proctor.gateway.status import AuditStatus, Trials, failures_by_cause
 from proctor.gateway.watching import watch
-from proctor.runtime.audit_state import AuditState
+from proctor.runtime.records.audit_state import AuditState
 
 
 def status(

@@ -10,7 +10,7 @@ from proctor.cli.audits.words import STEPS, conclusion, duration, exit_code, pro
 from proctor.domain.decision import DecisionOutcome, Reason
 from proctor.domain.errors import ExitCode
 from proctor.gateway.status import AuditStatus, Trials, Verdict
-from proctor.runtime.audit_state import AuditState
+from proctor.runtime.records.audit_state import AuditState
 
 DECISION = Verdict(
     outcome=DecisionOutcome.REVIEW,

@@ -13,11 +13,11 @@ import pytest
 from proctor.domain.endpoint import Balance, EndpointSpec, Replica
 from proctor.domain.errors import BadInputError, EndpointError
 from proctor.domain.trial import Arm, Completion, Decoding, Trial
-from proctor.inference.backend import TrialFailure
 from proctor.inference.balancing import balanced, member
 from proctor.inference.balancing.balanced import BalancedBackend
 from proctor.inference.balancing.discovery.found import Found
-from proctor.inference.open_backend import open_backend
+from proctor.inference.worker.backend import TrialFailure
+from proctor.inference.worker.open_backend import open_backend
 from proctor.runtime.settings import Settings
 from tests.scripted_servers import AWAY, BUSY, REFUSED, ScriptedServer, ScriptedServers
 

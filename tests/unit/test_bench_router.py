@@ -20,7 +20,7 @@ from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import StackError
 from proctor.domain.manifest import AuditManifest, CompletionSet
 from proctor.domain.trial import Arm, Decoding, Trial
-from proctor.inference.event_loop import EventLoopThread
+from proctor.inference.worker.event_loop import EventLoopThread
 from tests.support import REPOSITORY
 
 
@@ -139,7 +139,7 @@ def test_moments_are_those_of_the_first_and_the_last_note_in_every_process(
 
 
 def test_every_completion_of_an_audit_is_stored_once(bench: SimpleNamespace, tmp_path: Path) -> None:
-    from proctor.runtime.artifacts import get_model
+    from proctor.runtime.artifacts.store import get_model
 
     with (
         bench.servers.valkey(tmp_path) as url,

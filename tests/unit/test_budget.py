@@ -15,7 +15,7 @@ from proctor.domain.prices import Prices
 from proctor.domain.suite import Suite
 from proctor.domain.suite_budget import BudgetSection
 from proctor.router.budget import Terms, cost_of, exceeded, terms_of
-from proctor.router.ledger_types import Spent
+from proctor.router.ledger.types import Spent
 from proctor.runtime.settings import Settings
 from tests.suites.examples import with_changes
 

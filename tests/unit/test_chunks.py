@@ -8,8 +8,15 @@ from hypothesis import strategies as st
 
 from proctor.domain.item import Item, Measurements, Rejection, Variant
 from proctor.domain.manifest import CHUNK_ITEMS, ItemIndex, ItemSet, VariantChunk, VariantIndex, VariantSet
-from proctor.runtime.artifacts import get_model
-from proctor.runtime.chunks import StoredItems, StoredVariants, get_items, get_variants, put_items, put_variants
+from proctor.runtime.artifacts.chunks import (
+    StoredItems,
+    StoredVariants,
+    get_items,
+    get_variants,
+    put_items,
+    put_variants,
+)
+from proctor.runtime.artifacts.store import get_model
 from tests.scored_audits import MemoryArtifacts
 
 MEASURED = Measurements(semantic_distance=0.2, token_overlap=0.1, edit_distance=0.6)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-NAME = "proctor.runtime.compression"
+NAME = "proctor.runtime.artifacts.compression"
 
 
 def _with(present: bool) -> ModuleType:

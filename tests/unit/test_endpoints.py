@@ -10,9 +10,9 @@ import pytest
 from proctor.domain.errors import BadInputError
 from proctor.domain.operator_endpoint import OtherEndpoints
 from proctor.domain.suite import Suite
-from proctor.inference.address import http_address
-from proctor.inference.api_keys import api_key, without_key
-from proctor.router.endpoints import resolve_endpoint
+from proctor.inference.http.address import http_address
+from proctor.inference.worker.api_keys import api_key, without_key
+from proctor.router.submit.endpoints import resolve_endpoint
 from proctor.runtime.settings import Settings
 from tests.suites.examples import SMALL, article_suite
 

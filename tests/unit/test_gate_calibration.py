@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from proctor.cli.variants.calibration_plots import figures
 from proctor.domain.canonical import bytes_digest
 from proctor.domain.card import ContentDigests, protocol_card
 from proctor.domain.errors import BadInputError
@@ -40,6 +39,7 @@ from proctor.perturbation.engine import reword
 from proctor.perturbation.library.store import Outcome, VariantLibrary
 from proctor.perturbation.strategies.compose import Chain
 from proctor.router.audit import gather
+from proctor.studies.calibration_plots import figures
 from tests.suites.examples import SMALL, with_changes
 
 GOALS = Goals(true_admits=0.9, false_admits=0.05)

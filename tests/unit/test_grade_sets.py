@@ -14,10 +14,10 @@ from proctor.domain.manifest import AnsweredShard, CompletionSet, ItemSet
 from proctor.domain.trial import Completion, Outcome
 from proctor.grading import EXTRACTORS, grade
 from proctor.router.plan import shard_of
-from proctor.runtime.chunks import put_items
-from proctor.scorer.early import RecentGrades
-from proctor.scorer.grade_sets import fits, grade_shard
-from proctor.scorer.targets import TargetsCache, load_targets
+from proctor.runtime.artifacts.chunks import put_items
+from proctor.scorer.grading.ahead import RecentGrades
+from proctor.scorer.grading.grade_sets import fits, grade_shard
+from proctor.scorer.grading.targets import TargetsCache, load_targets
 from tests.scored_audits import MemoryArtifacts
 from tests.unit.grading_samples import ANSWERED, NUMERIC, graded, said, trial
 

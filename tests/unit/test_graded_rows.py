@@ -11,7 +11,7 @@ from proctor.domain.manifest import GradeSet
 from proctor.domain.trial import Arm, Outcome, Shard
 from proctor.evidence.answers import Answer
 from proctor.router.plan import shard_of
-from proctor.scorer.rows import Rows, RowsBuilder
+from proctor.scorer.grading.rows import Rows, RowsBuilder
 from tests.unit.grading_samples import graded, said, trial
 
 

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from proctor.domain.errors import BadInputError, StackError
 from proctor.domain.trial import Decoding
-from proctor.inference.backend import printable
-from proctor.inference.reference_sampling import Sampling, parse_sampling
-from proctor.inference.retry import RetryBudget, asked_wait_s, backoff_s, duration_s, retry_after_s
-from proctor.inference.triton_repository import model_config, write_model_repository
-from proctor.inference.vllm import sampling_parameters
-from proctor.inference.window import Window, map_bounded
-from proctor.runtime import triton_server, triton_setup
+from proctor.inference.reference.sampling import Sampling, parse_sampling
+from proctor.inference.reference.triton_repository import model_config, write_model_repository
+from proctor.inference.triton.vllm import sampling_parameters
+from proctor.inference.worker.backend import printable
+from proctor.inference.worker.retry import RetryBudget, asked_wait_s, backoff_s, duration_s, retry_after_s
+from proctor.inference.worker.window import Window, map_bounded
+from proctor.localstack import triton_server, triton_setup
 
 
 def test_absent_sampling_parameters_are_vllms_defaults() -> None:
@@ -186,7 +186,7 @@ def test_the_committed_repository_is_what_the_writer_writes(bundle: Path) -> Non
     configs = sorted((bundle / "models").glob("*/config.pbtxt"))
     assert [config.parent.name for config in configs] == ["reference-clean", "reference-leaked"]
     for config in configs:
-        from proctor.inference.reference_model import weights_digest
+        from proctor.inference.reference.model import weights_digest
 
         digest = weights_digest(config.parent / "1")
         assert config.read_text("utf-8") == model_config(config.parent.name, digest)

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from proctor.cli.main import main
-from proctor.runtime import machine
-from proctor.runtime.machine import Finding, State, examine
+from proctor.localstack.doctor import installed as machine
+from proctor.localstack.doctor.installed import Finding, State, examine
+from proctor.localstack.ports import free_ports
 from proctor.runtime.packaged_encoder import PACKAGED_DIGEST
-from proctor.runtime.ports import free_ports
 from proctor.runtime.settings import Settings
 
 
@@ -74,7 +74,7 @@ def test_doctor_exits_1_when_something_required_is_missing(
 def test_the_examination_imports_no_heavy_library(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path\n"
-        "from proctor.runtime.machine import examine; from proctor.runtime.settings import Settings\n"
+        "from proctor.localstack.doctor.installed import examine; from proctor.runtime.settings import Settings\n"
         "examine(Settings.for_home(Path(sys.argv[1])))\n"
         "print([n for n in ('torch', 'transformers', 'mlflow', 'celery', 'redis') if n in sys.modules])"
     )

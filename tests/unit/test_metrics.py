@@ -14,11 +14,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from proctor.domain.messages import Reconcile, ShardAnswer
 from proctor.domain.trial import Arm
-from proctor.runtime import metrics
-from proctor.runtime.metrics import METRICS, Instruments, Redelivery, ShardOutcome, TrialState
-from proctor.runtime.metrics_collectors import AuditsCollector, BuildInfoCollector, LedgerCollector
-from proctor.runtime.records import AuditState, Records
-from proctor.runtime.tasks import app, handles
+from proctor.runtime.messaging.tasks import app, handles
+from proctor.runtime.metrics import recording as metrics
+from proctor.runtime.metrics.collectors import AuditsCollector, BuildInfoCollector, LedgerCollector
+from proctor.runtime.metrics.recording import METRICS, Instruments, Redelivery, ShardOutcome, TrialState
+from proctor.runtime.records.store import AuditState, Records
 from tests.support import REPOSITORY
 
 

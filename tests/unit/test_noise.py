@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from proctor.cli.logs.noise_plots import figures
 from proctor.domain.errors import BadInputError
 from proctor.domain.noise import RouterSetting
 from proctor.evidence.noise.gains import EXACT_TREND_SETTINGS, heterogeneity_p, one_sided_mcnemar, page_trend
 from proctor.evidence.noise.sensitivity import contamination_sensitivity, score_confidence
 from proctor.evidence.noise.summary import noise_summary
 from proctor.formats.router_table import read_router_table
+from proctor.studies.noise_plots import figures
 
 HEADER = "model,router_count,n,clean_accuracy,noisy_accuracy,gain,improve,degrade"
 GOOD = "m,1,100,0.50,0.60,0.10,15,5"

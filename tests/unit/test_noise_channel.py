@@ -22,7 +22,7 @@ from proctor.evidence.noise.summary import noise_summary
 from proctor.formats.router_table import read_router_table
 from proctor.formats.router_table_writing import router_table
 from proctor.router.transmission import plan_routers, plan_workers
-from proctor.scorer.noise_rows import noise_rows
+from proctor.scorer.page.noise_rows import noise_rows
 from tests.scored_audits import AskedTrial, SampleScore, score
 
 LETTERS = "ABCDEFGHIJ"

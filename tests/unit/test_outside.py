@@ -14,8 +14,8 @@ from proctor.cli.main import main
 from proctor.domain.endpoint import EndpointSliceDiscovery
 from proctor.domain.errors import BadInputError
 from proctor.domain.operator_endpoint import OperatorEndpoint, OtherEndpoints
-from proctor.runtime.machine import State
-from proctor.runtime.outside import examine_outside, readable_settings
+from proctor.localstack.doctor.configured import examine_outside, readable_settings
+from proctor.localstack.doctor.installed import State
 from proctor.runtime.settings import Settings
 
 SLICES = OperatorEndpoint(discovery=EndpointSliceDiscovery(namespace="prod", service="triton", port="grpc"))

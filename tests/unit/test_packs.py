@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.router.packs import capacity, pieces, shard_trials, shards_together
+from proctor.router.pools.packs import capacity, pieces, shard_trials, shards_together
 
 paces = st.floats(1e-6, 1e3)
 

@@ -23,7 +23,7 @@ from proctor.perturbation.library.store import Outcome
 from proctor.perturbation.serving.convert import Asked, asked_of, item_reply, pair_of, section_of
 from proctor.perturbation.serving.rpc import perturbation_pb2 as pb
 from proctor.perturbation.serving.tally import Tally
-from proctor.runtime.grpc_messages import Unreadable, reader
+from proctor.runtime.grpc.messages import Unreadable, reader
 from tests.support import REPOSITORY
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

@@ -26,7 +26,7 @@ from proctor.perturbation.serving.rpc import perturbation_pb2 as pb
 from proctor.perturbation.serving.rpc import perturbation_pb2_grpc
 from proctor.perturbation.serving.server import running
 from proctor.perturbation.serving.stream_engine import StreamEngine
-from proctor.runtime.grpc_serving import Address
+from proctor.runtime.grpc.serving import Address
 
 SMALL = Limits(max_in_flight=10, max_in_flight_bytes=1_000, batch_messages=4, batch_bytes=100)
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from proctor.domain.item import Item, Measurements, Variant
 from proctor.domain.suite import PromptSection
 from proctor.domain.trial import Arm, Trial
-from proctor.router.packs import pieces
 from proctor.router.plan import StoredShard, plan_shards, plan_trials, shard_of
+from proctor.router.pools.packs import pieces
 from proctor.router.stages import PART_POSITIONS, planned
 
 _MEASURED = Measurements(semantic_distance=0.2, token_overlap=0.1, edit_distance=0.6)

@@ -13,10 +13,10 @@ import pytest
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import BadInputError, EndpointError
 from proctor.domain.trial import Arm, Decoding, Trial
-from proctor.inference import public_place
-from proctor.inference.open_backend import open_backend
-from proctor.inference.openai import OpenAIBackend
-from proctor.inference.public_place import is_public, peer_check, place_of, public_addresses
+from proctor.inference.http import public_place
+from proctor.inference.http.openai import OpenAIBackend
+from proctor.inference.http.public_place import is_public, peer_check, place_of, public_addresses
+from proctor.inference.worker.open_backend import open_backend
 from proctor.runtime.settings import Settings
 from proctor.runtime.triton_channel import triton_address
 

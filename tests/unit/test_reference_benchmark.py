@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from proctor.inference.reference_model import ReferenceModel, weights_digest
+from proctor.inference.reference.model import ReferenceModel, weights_digest
 from tests.support import REPOSITORY
 
 BUNDLE = REPOSITORY / "services" / "triton"

@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from scipy.special import erf
 
 from proctor.domain.errors import ProctorError
-from proctor.inference.reference_model import (
+from proctor.inference.reference.model import (
     ModelShape,
     Network,
     ReferenceModel,

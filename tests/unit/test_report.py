@@ -19,10 +19,10 @@ from proctor.domain.decision import Decision, DecisionOutcome
 from proctor.domain.evidence import Evidence, ProtocolEvidence, Verdict
 from proctor.domain.manifest import ItemSet, VariantSet
 from proctor.domain.trial import Arm
-from proctor.scorer import report as document
-from proctor.scorer.html import render
-from proctor.scorer.report import Report, RunFacts, excerpt, report_digest, to_json
-from proctor.scorer.visible import visible
+from proctor.scorer.page.html import render
+from proctor.scorer.page.visible import visible
+from proctor.scorer.report import document
+from proctor.scorer.report.document import Report, RunFacts, excerpt, report_digest, to_json
 from tests.report_samples import SampleAudit, approved, blocked, in_review, poisoned
 from tests.scored_audits import AskedTrial, assemble, score
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.domain.evidence import Estimate
-from proctor.scorer import wording
-from proctor.scorer.plots import Axis, Interval, Limit, interval_plot, nice_axis, rank_plot
-from proctor.scorer.wording import Side
+from proctor.scorer.page import numbers as wording
+from proctor.scorer.page.numbers import Side
+from proctor.scorer.page.plots import Axis, Interval, Limit, interval_plot, nice_axis, rank_plot
 
 
 def _estimate(value: float | None, low: float | None, high: float | None) -> Estimate:

@@ -10,10 +10,10 @@ import pytest
 
 from proctor.domain.item import Item, Measurements, Rejection, Variant
 from proctor.domain.manifest import VariantSet
-from proctor.scorer import report as document
-from proctor.scorer.html import MAX_REASONS_LISTED, render
-from proctor.scorer.report import Report, VariantsSummary, to_json
-from proctor.scorer.rewordings import gather_rewordings, variants_summary
+from proctor.scorer.page.html import MAX_REASONS_LISTED, render
+from proctor.scorer.report import document
+from proctor.scorer.report.document import Report, VariantsSummary, to_json
+from proctor.scorer.report.rewordings import gather_rewordings, variants_summary
 from tests.report_samples import SampleAudit, blocked
 
 

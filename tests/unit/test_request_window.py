@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.inference.window import Window, map_bounded
+from proctor.inference.worker.window import Window, map_bounded
 
 MOST = 3
 MOST_BYTES = 100

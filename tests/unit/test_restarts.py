@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proctor.runtime.restarts import DELAYS_S, LIMIT, STEADY_S, Restarts
+from proctor.localstack.restarts import DELAYS_S, LIMIT, STEADY_S, Restarts
 
 
 def test_a_single_death_costs_next_to_nothing() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from proctor.cli.audits.rewording_calls import rewording_calls, rewording_note
 from proctor.domain.suite import Suite
+from proctor.studies.rewording_calls import rewording_calls, rewording_note
 
 
 def suite(strategy: str, **perturbation: Any) -> Suite:

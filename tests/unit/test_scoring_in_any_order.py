@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from proctor.domain.manifest import VariantSet
 from proctor.domain.trial import Completion
 from proctor.scorer import score as scoring
-from proctor.scorer.assembly import Asked, assemble, suspects
-from proctor.scorer.early import grade_and_store
-from proctor.scorer.loading import load_rows, load_shown
-from proctor.scorer.report import to_json
+from proctor.scorer.grading.ahead import grade_and_store
+from proctor.scorer.grading.loading import load_rows, load_shown
+from proctor.scorer.report.assembly import Asked, assemble, suspects
+from proctor.scorer.report.document import to_json
 from tests.report_samples import SampleAudit, blocked
 from tests.scored_audits import AskedTrial, StoredAudit, cut_into_shards
 

@@ -10,7 +10,7 @@ from sqlalchemy.exc import OperationalError
 
 from proctor.domain.errors import StoreError
 from proctor.domain.messages import Message, TakeOn
-from proctor.runtime import tasks
+from proctor.runtime.messaging import tasks
 
 
 class _Closed:

@@ -11,11 +11,11 @@ from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import StoreError
 from proctor.domain.messages import RunShards, ShardAnswer, ShardToRun
 from proctor.domain.trial import Arm, Completion, Decoding, Trial
-from proctor.inference import attempts
-from proctor.inference.attempts import Attempts
-from proctor.inference.event_loop import EventLoopThread
+from proctor.inference.worker import attempts
+from proctor.inference.worker.attempts import Attempts
+from proctor.inference.worker.event_loop import EventLoopThread
 from proctor.router.plan import shard_of
-from proctor.runtime.artifacts import LocalArtifacts, put_model
+from proctor.runtime.artifacts.store import LocalArtifacts, put_model
 
 
 class _FullFor(LocalArtifacts):

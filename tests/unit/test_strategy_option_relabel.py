@@ -32,8 +32,8 @@ from proctor.perturbation.strategies.compose import Chain, make_chain
 from proctor.perturbation.strategies.option_relabel import OptionRelabel
 from proctor.perturbation.strategies.option_shuffle import OptionShuffle
 from proctor.router.plan import plan_trials
-from proctor.scorer.html import render
-from proctor.scorer.report import to_json
+from proctor.scorer.page.html import render
+from proctor.scorer.report.document import to_json
 from proctor.text.option_labels import stand_apart
 from proctor.text.prompt import render_prompt
 from tests.report_samples import blocked

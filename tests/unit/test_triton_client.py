@@ -14,9 +14,9 @@ from proctor.domain.answer_bounds import MAX_ANSWER_BYTES
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import BadInputError, EndpointError
 from proctor.domain.trial import Arm, Completion, Decoding, Trial
-from proctor.inference.backend import Probe
-from proctor.inference.triton import TritonBackend
-from proctor.inference.window import Window
+from proctor.inference.triton.backend import TritonBackend
+from proctor.inference.worker.backend import Probe
+from proctor.inference.worker.window import Window
 
 DIGEST = "sha256:" + "ab" * 32
 ALL_INPUTS = (

@@ -11,10 +11,10 @@ from tritonclient.grpc import model_config_pb2
 
 from proctor.domain.errors import EndpointError
 from proctor.domain.trial import Decoding
-from proctor.inference.backend import Answer
-from proctor.inference.triton_facts import Dialect, ModelFacts, read_facts
-from proctor.inference.triton_tensors import finished, request_tensors
-from proctor.inference.triton_wire import RequestTemplate
+from proctor.inference.triton.facts import Dialect, ModelFacts, read_facts
+from proctor.inference.triton.tensors import finished, request_tensors
+from proctor.inference.triton.wire import RequestTemplate
+from proctor.inference.worker.backend import Answer
 
 NEW = {
     "text_input": "STRING", "max_tokens": "INT32", "bad_words?": "STRING", "stop_words?": "STRING",

@@ -13,7 +13,7 @@ from proctor.cli.options import format_option, home_option
 from proctor.cli.terminal import print_json, say
 
 if TYPE_CHECKING:
-    from proctor.router.retention import Forgotten
+    from proctor.router.retention.forgetting import Forgotten
 
 #: Ids of audits that the table names; JSON has all of them.
 _NAMED = 5
@@ -65,14 +65,14 @@ def prune(days: int, override_suites: bool, dry_run: bool, home: Path, output: s
 
     from proctor.cli.audits.reaching import home_settings
     from proctor.cli.local import stack_for
-    from proctor.router.ledger import Ledger
-    from proctor.router.retention import Period, forget
-    from proctor.runtime.artifacts import open_artifacts
+    from proctor.localstack.stack import StackSpec
+    from proctor.localstack.state import live_state
+    from proctor.router.ledger.store import Ledger
+    from proctor.router.retention.forgetting import Period, forget
+    from proctor.runtime.artifacts.store import open_artifacts
     from proctor.runtime.private import tighten_stores
-    from proctor.runtime.records import Records
+    from proctor.runtime.records.store import Records
     from proctor.runtime.settings import Settings
-    from proctor.runtime.stack import StackSpec
-    from proctor.runtime.stack_state import live_state
 
     period = Period(days, override_suites)
 

@@ -16,7 +16,7 @@ from proctor.cli.terminal import print_json, say
 from proctor.domain.errors import ExitCode
 
 if TYPE_CHECKING:
-    from proctor.runtime.stack import LocalStack
+    from proctor.localstack.stack import LocalStack
 
 #: What the gate must decide: the truth was planted by `scripts/train_reference_models.py`.
 LEAKED = "reference-leaked"
@@ -52,10 +52,10 @@ def demo(home: Path, bundle: Path | None, output: str) -> ExitCode:
     from proctor.cli.audits.results import print_results
     from proctor.cli.local import stack_for
     from proctor.domain.suite_problems import parse_suite
+    from proctor.localstack.stack import StackSpec
     from proctor.registry.mlflow_registry import MlflowRegistry
     from proctor.router.audit import gather
     from proctor.runtime.files import write_atomic
-    from proctor.runtime.stack import StackSpec
 
     home = home.absolute()
     with stack_for(home, spec=StackSpec(), bundle=bundle, reuse=False) as stack:
@@ -128,7 +128,7 @@ def triton_answers(stack: LocalStack) -> dict[str, int]:
     """How many requests Triton itself says each model has answered; empty when models are served in process."""
     import httpx
 
-    from proctor.runtime.local_services import TRITON, triton_sockets
+    from proctor.localstack.services import TRITON, triton_sockets
 
     if all(service.name != TRITON for service in stack.status()):
         return {}

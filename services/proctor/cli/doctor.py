@@ -10,8 +10,8 @@ import click
 from proctor.cli.options import format_option, home_option
 from proctor.cli.terminal import print_json, say, table
 from proctor.domain.errors import ExitCode
-from proctor.runtime.machine import State, examine
-from proctor.runtime.outside import examine_outside, readable_settings
+from proctor.localstack.doctor.configured import examine_outside, readable_settings
+from proctor.localstack.doctor.installed import State, examine
 
 
 @click.command()

@@ -84,8 +84,8 @@ def gateway(
         raise BadInputError(f"the gRPC service needs {error.name}: pip install 'proctor[gateway]'") from None
     from proctor.gateway.audits import local_desk
     from proctor.gateway.limits import Limits
-    from proctor.runtime.grpc_serving import Address
-    from proctor.runtime.own_servers import GATEWAY
+    from proctor.runtime.grpc.own_servers import GATEWAY
+    from proctor.runtime.grpc.serving import Address
 
     tls = tls_of(tls_cert, tls_key, tls_client_ca)
     address = Address(host, port)
@@ -124,7 +124,7 @@ def token(name: str | None) -> None:
       proctor gateway token ci
     """
     from proctor.domain.submitter import RESERVED, is_name
-    from proctor.runtime.grpc_tokens import new_token, token_digest
+    from proctor.runtime.grpc.tokens import new_token, token_digest
 
     if name is not None and (name in RESERVED or not is_name(name)):
         raise BadInputError(

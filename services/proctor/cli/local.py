@@ -10,10 +10,10 @@ from pathlib import Path
 
 from proctor.cli.terminal import say
 from proctor.domain.errors import StackError
-from proctor.runtime.local_services import own_server
-from proctor.runtime.service import ServiceState
+from proctor.localstack.service import ServiceState
+from proctor.localstack.services import own_server
+from proctor.localstack.stack import LocalStack, ServiceStatus, StackSpec
 from proctor.runtime.settings import IN_PROCESS_URL, LOCAL_TRITON, Settings
-from proctor.runtime.stack import LocalStack, ServiceStatus, StackSpec
 
 
 def settings_to_come(home: Path) -> Settings:

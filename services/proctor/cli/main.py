@@ -136,7 +136,7 @@ def _show_crash(error: Exception, home: Path) -> int:
         return ExitCode.FAILURE
     summary = " ".join(f"{type(error).__name__}: {error}".split())[:300]
     # Loaded when it is needed: `proctor --help` is not to wait for it.
-    from proctor.runtime.log_files import write_crash
+    from proctor.localstack.log_files import write_crash
     from proctor.runtime.private import tighten
 
     try:

@@ -90,7 +90,7 @@ def serve(
 
     try:
         from proctor.perturbation.serving.server import serve
-        from proctor.runtime.grpc_serving import Address
+        from proctor.runtime.grpc.serving import Address
     except ModuleNotFoundError as error:
         raise BadInputError(f"the gRPC service needs {error.name}: pip install 'proctor[grpc]'") from None
     from proctor.perturbation.encoder import ResolvedEncoder, resolve_encoder
@@ -98,9 +98,9 @@ def serve(
     from proctor.perturbation.serving.limits import Limits
     from proctor.perturbation.serving.stream_engine import StreamEngine
     from proctor.runtime.garbage import prepare_for_many_objects
-    from proctor.runtime.own_servers import PERTURBATION
+    from proctor.runtime.grpc.own_servers import PERTURBATION
     from proctor.runtime.private import tighten_stores
-    from proctor.runtime.records import Records
+    from proctor.runtime.records.store import Records
     from proctor.runtime.settings import Settings
 
     address = Address.parse(listen)

@@ -32,8 +32,8 @@ def migrate(home: Path, output: str) -> None:
 
     JSON keys: before, after (schema versions; 0 is a store that is empty, or of before there were versions).
     """
-    from proctor.runtime.record_schema import version_of
-    from proctor.runtime.records import Records
+    from proctor.runtime.records.schema import version_of
+    from proctor.runtime.records.store import Records
 
     url = _records_url(home)
     before = version_of(url)
@@ -57,7 +57,7 @@ def version(home: Path, output: str) -> ExitCode:
 
     JSON keys: store, program, usable.
     """
-    from proctor.runtime.record_schema import AHEAD, SCHEMA_VERSION, version_of
+    from proctor.runtime.records.schema import AHEAD, SCHEMA_VERSION, version_of
 
     store = version_of(_records_url(home))
     usable = SCHEMA_VERSION <= store <= SCHEMA_VERSION + AHEAD
@@ -69,7 +69,7 @@ def version(home: Path, output: str) -> ExitCode:
 
 
 def _words(store: int) -> str:
-    from proctor.runtime.record_schema import AHEAD, SCHEMA_VERSION
+    from proctor.runtime.records.schema import AHEAD, SCHEMA_VERSION
 
     if store > SCHEMA_VERSION + AHEAD:
         return "use a newer Proctor"

@@ -12,8 +12,8 @@ import click
 from proctor.domain.errors import BadInputError
 
 if TYPE_CHECKING:
-    from proctor.runtime.grpc_serving import Address, Tls
-    from proctor.runtime.grpc_tokens import Tokens
+    from proctor.runtime.grpc.serving import Address, Tls
+    from proctor.runtime.grpc.tokens import Tokens
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -71,7 +71,7 @@ def tls_of(certificate: Path | None, key: Path | None, client_authority: Path | 
     Raises:
         BadInputError: when one of them is there without another that it needs.
     """
-    from proctor.runtime.grpc_serving import Tls
+    from proctor.runtime.grpc.serving import Tls
 
     if (certificate is None) != (key is None) or (client_authority is not None and certificate is None):
         raise BadInputError("TLS needs --tls-cert and --tls-key together; --client-ca comes on top of both")
@@ -89,7 +89,7 @@ def tokens_of(single: str | None, several: str, *, variable: str) -> Tokens | No
     Raises:
         BadInputError: for a token that could be guessed, or a list that is none.
     """
-    from proctor.runtime.grpc_tokens import server_tokens
+    from proctor.runtime.grpc.tokens import server_tokens
     from proctor.runtime.operator_text import operator_text
 
     listed = operator_text(f"{variable}S", several)
@@ -103,10 +103,10 @@ def with_own_token(
     """The tokens of a server, and what to call with its port once it listens.
 
     One on loopback that was given none, and asks for no certificate, draws its own: loopback is every user's of the
-    machine, and commands of the same home find it (`proctor.runtime.own_servers`).
+    machine, and commands of the same home find it (`proctor.runtime.grpc.own_servers`).
     """
-    from proctor.runtime.grpc_tokens import server_tokens
-    from proctor.runtime.own_servers import own_token
+    from proctor.runtime.grpc.own_servers import own_token
+    from proctor.runtime.grpc.tokens import server_tokens
 
     knows_clients = tls is not None and tls.client_authority is not None
     if tokens is not None or knows_clients or not address.loopback:

@@ -10,8 +10,8 @@ import click
 from proctor.cli.options import format_option, home_option
 from proctor.cli.terminal import print_json, say, table
 from proctor.domain.errors import ExitCode, StackError
-from proctor.runtime.service import ServiceState
-from proctor.runtime.stack import LocalStack, ServiceStatus, StackSpec
+from proctor.localstack.service import ServiceState
+from proctor.localstack.stack import LocalStack, ServiceStatus, StackSpec
 
 
 @click.command()

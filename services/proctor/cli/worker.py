@@ -85,18 +85,24 @@ def worker(
     """
     from celery.signals import worker_init, worker_ready, worker_shutdown
 
-    from proctor.runtime.broker_loss import SurvivesItsBroker
-    from proctor.runtime.events import KnowsTheExchange
     from proctor.runtime.files import write_atomic
-    from proctor.runtime.foreign_entries import PutsAsideForeignTasks, read_carefully
     from proctor.runtime.garbage import prepare_for_many_objects
-    from proctor.runtime.message_versions import GivesBackUnknownTasks
-    from proctor.runtime.presence import announcing
+    from proctor.runtime.messaging.broker_loss import SurvivesItsBroker
+    from proctor.runtime.messaging.events import KnowsTheExchange
+    from proctor.runtime.messaging.foreign_entries import PutsAsideForeignTasks, read_carefully
+    from proctor.runtime.messaging.sole_worker import SOLE_VARIABLE, give_back_what_the_former_had
+    from proctor.runtime.messaging.tasks import (
+        configure,
+        open_records_once,
+        worker_id,
+        worker_presence,
+        worker_settings,
+    )
+    from proctor.runtime.messaging.versions import GivesBackUnknownTasks
+    from proctor.runtime.messaging.worker_parts import Part, Timetable, WorkerParts
     from proctor.runtime.private import tighten_stores, work_privately
-    from proctor.runtime.redis_promises import check_ledger
-    from proctor.runtime.sole_worker import SOLE_VARIABLE, give_back_what_the_former_had
-    from proctor.runtime.tasks import configure, open_records_once, worker_id, worker_presence, worker_settings
-    from proctor.runtime.worker_parts import Part, Timetable, WorkerParts
+    from proctor.runtime.redis.presence import announcing
+    from proctor.runtime.redis.promises import check_ledger
 
     if service == INFERENCE:
         os.environ.setdefault(*_GRPC_POLLING)
@@ -114,7 +120,7 @@ def worker(
     parts = WorkerParts(service, leave_s=settings.timing.grace_s, has_timetable=service == ROUTER)
     with ExitStack() as stack:
         if metrics_port is not None:
-            from proctor.runtime.metrics_server import TOKEN_VARIABLE, Address, serving_metrics
+            from proctor.runtime.metrics.server import TOKEN_VARIABLE, Address, serving_metrics
 
             address, token = Address(metrics_host, metrics_port), os.environ.pop(TOKEN_VARIABLE, "")
             served = stack.enter_context(serving_metrics(service, address, settings, token))
@@ -156,7 +162,7 @@ def worker(
             give_back_what_the_former_had(app, QUEUES[service])
         stack.enter_context(announcing(worker_presence(), worker_id(), service, concurrency))
         if service == ROUTER:
-            from proctor.router.retaining import retaining
+            from proctor.router.retention.daily import retaining
 
             stack.enter_context(retaining(settings))
         stack.enter_context(parts.watched(is_consuming, lambda: write_atomic(ready, b"consuming\n")))

@@ -1,12 +1,12 @@
 """The messages between services, each with its task name and queue. Small JSON: ids, digests and settings.
 
-A message has a version, which travels beside it (`proctor.runtime.message_versions`). A field that is added later has a
-default and is written with `proctor.domain.versions.added`: whatever does without it is still a message of version 1. A
-document that a message names by its digest is a part of it in this: who adds a field to the document raises the
+A message has a version, which travels beside it (`proctor.runtime.messaging.versions`). A field that is added later has
+a default and is written with `proctor.domain.versions.added`: whatever does without it is still a message of version 1.
+A document that a message names by its digest is a part of it in this: who adds a field to the document raises the
 version of the message that brings it.
 
-A service sends a message by task name (`proctor.runtime.tasks.send`), so no service imports another. The router
-is the only one that knows an audit's state; the others get what they need in the message and answer to it.
+A service sends a message by task name (`proctor.runtime.messaging.tasks.send`), so no service imports another. The
+router is the only one that knows an audit's state; the others get what they need in the message and answer to it.
 """
 
 from __future__ import annotations

@@ -28,15 +28,15 @@ from proctor.gateway.status import AuditStatus
 from proctor.gateway.watching import watch
 from proctor.router import control
 from proctor.router.audit import AuditData, gather, subject_of, submit, unended, view, view_of
-from proctor.router.endpoints import paraphraser_notes
-from proctor.router.ledger import Ledger
-from proctor.router.pools import Pools
-from proctor.runtime.artifacts import ArtifactStore, open_artifacts
-from proctor.runtime.presence import Presence
+from proctor.router.ledger.store import Ledger
+from proctor.router.pools.store import Pools
+from proctor.router.submit.endpoints import paraphraser_notes
+from proctor.runtime.artifacts.store import ArtifactStore, open_artifacts
+from proctor.runtime.messaging.tasks import configure, send
 from proctor.runtime.private import tighten_stores
-from proctor.runtime.records import AuditRecord, Records, UnreadableAudit
+from proctor.runtime.records.store import AuditRecord, Records, UnreadableAudit
+from proctor.runtime.redis.presence import Presence
 from proctor.runtime.settings import Settings
-from proctor.runtime.tasks import configure, send
 
 #: Ids that a message names.
 _NAMED: Final = 5

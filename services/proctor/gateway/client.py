@@ -21,9 +21,9 @@ from proctor.gateway.named_files import named_files
 from proctor.gateway.rpc import audit_pb2 as pb
 from proctor.gateway.rpc import audit_pb2_grpc
 from proctor.gateway.status import AuditStatus
-from proctor.runtime.audit_state import UnreadableAudit
-from proctor.runtime.grpc_serving import Address, ClientTls
-from proctor.runtime.grpc_tokens import metadata_of
+from proctor.runtime.grpc.serving import Address, ClientTls
+from proctor.runtime.grpc.tokens import metadata_of
+from proctor.runtime.records.audit_state import UnreadableAudit
 
 #: A submission may carry a benchmark, and is read before it is answered; everything else is a look at a row.
 _SUBMIT_S: Final = 300.0

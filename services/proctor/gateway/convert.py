@@ -11,7 +11,7 @@ from proctor.domain.submitter import LOCAL_NAME
 from proctor.gateway.desk import Submitted
 from proctor.gateway.rpc import audit_pb2 as pb
 from proctor.gateway.status import AuditStatus, Failure, TokensSpent, Trials, Verdict
-from proctor.runtime.audit_state import AuditState, UnreadableAudit
+from proctor.runtime.records.audit_state import AuditState, UnreadableAudit
 
 _STATE: Final = "AUDIT_STATE_"
 _OUTCOME: Final = "OUTCOME_"

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, Protocol
 from proctor.domain.errors import BadInputError
 from proctor.domain.messages import Priority
 from proctor.gateway.status import AuditStatus
-from proctor.runtime.audit_state import AuditState, UnreadableAudit
+from proctor.runtime.records.audit_state import AuditState, UnreadableAudit
 
 #: Audits that a list holds where nobody says how many.
 DEFAULT_LIMIT: Final = 50

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 from proctor.gateway.status import AuditStatus, TokensSpent, Trials, Verdict, failures_by_cause
 from proctor.router.audit import AuditView
-from proctor.router.ledger import Ledger
-from proctor.router.pools import Pools
+from proctor.router.ledger.store import Ledger
+from proctor.router.pools.store import Pools
 from proctor.router.stages import stage_under_way
-from proctor.runtime.audit_state import AuditState
-from proctor.runtime.decisions import decision_of
-from proctor.runtime.records import Records
+from proctor.runtime.records.audit_state import AuditState
+from proctor.runtime.records.decisions import decision_of
+from proctor.runtime.records.store import Records
 
 
 class Counts(NamedTuple):

@@ -17,10 +17,10 @@ from grpc_reflection.v1alpha import reflection
 from proctor.gateway.audits import LocalDesk
 from proctor.gateway.limits import Limits
 from proctor.gateway.service import SERVICE, AuditServicer
-from proctor.runtime.grpc_calls import MAX_REFLECTIONS, Rationed
-from proctor.runtime.grpc_health import PROBES, HealthCalls
-from proctor.runtime.grpc_serving import Address, Tls, bind, hold_to_callers, server_options
-from proctor.runtime.grpc_tokens import TokenCheck, Tokens
+from proctor.runtime.grpc.calls import MAX_REFLECTIONS, Rationed
+from proctor.runtime.grpc.health import PROBES, HealthCalls
+from proctor.runtime.grpc.serving import Address, Tls, bind, hold_to_callers, server_options
+from proctor.runtime.grpc.tokens import TokenCheck, Tokens
 
 log = logging.getLogger(__name__)
 

@@ -30,9 +30,9 @@ from proctor.gateway.pace import PaceMeter
 from proctor.gateway.rates import Rates
 from proctor.gateway.rpc import audit_pb2 as pb
 from proctor.gateway.status import AuditStatus
-from proctor.runtime.grpc_calls import SMALL_MESSAGE_S, Places, Turns, one_message, status_text
-from proctor.runtime.grpc_messages import SMALL_MESSAGE_BYTES, Unreadable, reader
-from proctor.runtime.grpc_tokens import Tokens
+from proctor.runtime.grpc.calls import SMALL_MESSAGE_S, Places, Turns, one_message, status_text
+from proctor.runtime.grpc.messages import SMALL_MESSAGE_BYTES, Unreadable, reader
+from proctor.runtime.grpc.tokens import Tokens
 
 log = logging.getLogger(__name__)
 

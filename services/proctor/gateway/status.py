@@ -10,7 +10,7 @@ from proctor.domain.base import Frozen
 from proctor.domain.decision import DecisionEvent, DecisionOutcome, Reason
 from proctor.domain.messages import Priority
 from proctor.domain.submitter import LOCAL_NAME
-from proctor.runtime.audit_state import AuditState
+from proctor.runtime.records.audit_state import AuditState
 
 #: Causes that are told apart; the rest is counted together.
 _MAX_CAUSES: Final = 10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from proctor.domain.manifest import CompletionSet, RewriteSet
 from proctor.domain.trial import Completion, Shard
-from proctor.runtime.artifacts import ArtifactStore, get_model
+from proctor.runtime.artifacts.store import ArtifactStore, get_model
 
 
 def read_answers(artifacts: ArtifactStore, digest: str) -> dict[str, Completion]:

@@ -23,11 +23,11 @@ from proctor.perturbation.library.store import VariantLibrary
 from proctor.perturbation.recipe import Recipe
 from proctor.perturbation.rewrites import read_answers
 from proctor.perturbation.suite_rewordings import matched_rewordings
-from proctor.runtime.artifacts import ArtifactStore, get_model, put_model
-from proctor.runtime.chunks import get_items, put_variants
-from proctor.runtime.records import Records
+from proctor.runtime.artifacts.chunks import get_items, put_variants
+from proctor.runtime.artifacts.store import ArtifactStore, get_model, put_model
+from proctor.runtime.messaging.tasks import handles, send, worker_artifacts, worker_records, worker_settings
+from proctor.runtime.records.store import Records
 from proctor.runtime.settings import Settings
-from proctor.runtime.tasks import handles, send, worker_artifacts, worker_records, worker_settings
 
 log = logging.getLogger(__name__)
 

@@ -16,9 +16,9 @@ from pydantic import ValidationError
 from proctor.domain.decision import DecisionEvent
 from proctor.domain.messages import WriteDecision
 from proctor.domain.versions import unknown_fields
-from proctor.runtime.dead_letters import Fault
-from proctor.runtime.events import REGISTRY_QUEUE
-from proctor.runtime.tasks import forward, send, worker_dead_letters
+from proctor.runtime.messaging.dead_letters import Fault
+from proctor.runtime.messaging.events import REGISTRY_QUEUE
+from proctor.runtime.messaging.tasks import forward, send, worker_dead_letters
 
 #: Turning an event into a task is one command to the broker; a few in hand hide its latency.
 _PREFETCH = 8

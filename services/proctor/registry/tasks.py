@@ -12,7 +12,7 @@ from proctor.domain.messages import DecisionWritten, WriteDecision
 from proctor.registry.consumer import DecisionConsumer
 from proctor.registry.mlflow_client import RegistryUnavailableError
 from proctor.registry.mlflow_registry import MlflowRegistry
-from proctor.runtime.tasks import app, handles, send, worker_settings
+from proctor.runtime.messaging.tasks import app, handles, send, worker_settings
 
 logger = logging.getLogger(__name__)
 

@@ -27,15 +27,15 @@ from proctor.formats.gate_calibration import parse_gate_calibration
 from proctor.formats.items import load_items, select_items
 from proctor.formats.named_file import read_named_file
 from proctor.formats.suites import calibration_path, content_digests
-from proctor.router.allowed import hold_private
 from proctor.router.budget import Terms, terms_of
-from proctor.router.endpoints import asked_endpoints, resolve_endpoint, resolve_paraphraser, resolve_router
-from proctor.router.privacy import private_by_content
-from proctor.router.prompt_sizes import check_sizes
+from proctor.router.submit.allowed import hold_private
+from proctor.router.submit.endpoints import asked_endpoints, resolve_endpoint, resolve_paraphraser, resolve_router
+from proctor.router.submit.privacy import private_by_content
+from proctor.router.submit.prompt_sizes import check_sizes
 from proctor.router.transmission import check_options
-from proctor.runtime.artifacts import ArtifactStore, put_model
-from proctor.runtime.chunks import put_items
-from proctor.runtime.records import AuditRecord, AuditState, Records
+from proctor.runtime.artifacts.chunks import put_items
+from proctor.runtime.artifacts.store import ArtifactStore, put_model
+from proctor.runtime.records.store import AuditRecord, AuditState, Records
 from proctor.runtime.settings import Settings
 
 #: What comes from outside while an audit runs, from whoever submits or steers it, and not from its own steps.

@@ -11,11 +11,11 @@ from functools import lru_cache
 from typing import Final
 
 from proctor.domain.endpoint_url import shown
-from proctor.router.allowed import approved
 from proctor.router.audit import AuditInputs, AuditView
-from proctor.router.privacy import marked_by_name, private_by_content
-from proctor.runtime.artifacts import ArtifactStore
-from proctor.runtime.chunks import each_item
+from proctor.router.submit.allowed import approved
+from proctor.router.submit.privacy import marked_by_name, private_by_content
+from proctor.runtime.artifacts.chunks import each_item
+from proctor.runtime.artifacts.store import ArtifactStore
 from proctor.runtime.settings import Settings
 
 #: Audits whose benchmark was looked into, which means to read all of its items.

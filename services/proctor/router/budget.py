@@ -15,8 +15,8 @@ from proctor.domain.submitter import LOCAL_NAME
 from proctor.domain.suite import Suite
 from proctor.domain.suite_budget import BudgetSection
 from proctor.domain.trial import ANSWER_STAGE, PARAPHRASE_STAGE, TRANSMIT_STAGE
-from proctor.router.endpoints import audited_endpoint, paraphraser_endpoint, router_endpoint
-from proctor.router.ledger_types import Spent
+from proctor.router.ledger.types import Spent
+from proctor.router.submit.endpoints import audited_endpoint, paraphraser_endpoint, router_endpoint
 from proctor.runtime.settings import Settings
 
 _MEND: Final = "and start the audit again: it goes on where it stopped"

@@ -10,7 +10,7 @@ from typing import Any
 
 from proctor.domain.errors import BadInputError, StoreError
 from proctor.router.audit import AuditInputs, inputs_of
-from proctor.runtime.records import AuditRecord, AuditState, Records
+from proctor.runtime.records.store import AuditRecord, AuditState, Records
 
 
 def pause(records: Records, audit_id: str) -> AuditRecord:

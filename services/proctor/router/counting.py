@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 
 from proctor.domain.errors import ProctorError
 from proctor.domain.trial import Arm, Shard
-from proctor.router.ledger import Ledger
+from proctor.router.ledger.store import Ledger
 from proctor.router.plan import StoredShard
-from proctor.router.pools import Pools
-from proctor.runtime import metrics
-from proctor.runtime.artifacts import ArtifactStore, get_model
-from proctor.runtime.metrics import Redelivery, TrialState
+from proctor.router.pools.store import Pools
+from proctor.runtime.artifacts.store import ArtifactStore, get_model
+from proctor.runtime.metrics import recording as metrics
+from proctor.runtime.metrics.recording import Redelivery, TrialState
 
 logger = logging.getLogger(__name__)
 

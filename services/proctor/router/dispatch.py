@@ -24,16 +24,16 @@ from proctor.router.budget import exceeded
 from proctor.router.counting import Counting
 from proctor.router.finishing import NOTHING_TO_ASK, ending
 from proctor.router.handing_out import HandingOut, Waiting
-from proctor.router.ledger import Ledger, Setback
-from proctor.router.ledger_loss import loss
-from proctor.router.pools import Pools
+from proctor.router.ledger.loss import loss
+from proctor.router.ledger.store import Ledger, Setback
+from proctor.router.pools.store import Pools
 from proctor.router.requests import request_of, step_of
 from proctor.router.stages import Stage, StageParts, pool_of, stage_outcome, stage_parts, stage_under_way
-from proctor.runtime.artifacts import ArtifactStore, get_model, put_model
-from proctor.runtime.decisions import decision_of
-from proctor.runtime.metrics import Redelivery
-from proctor.runtime.presence import Held, Presence
-from proctor.runtime.records import AuditState, Records
+from proctor.runtime.artifacts.store import ArtifactStore, get_model, put_model
+from proctor.runtime.metrics.recording import Redelivery
+from proctor.runtime.records.decisions import decision_of
+from proctor.runtime.records.store import AuditState, Records
+from proctor.runtime.redis.presence import Held, Presence
 from proctor.runtime.timing import DEFAULT_TIMING, Timing
 
 logger = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ class Dispatcher:
     """Why nothing of an audit may be asked, as the operator says now; None where it may."""
     trying: Callable[[str], AbstractContextManager[None]] = _uncounted
     """Counts tries at something that takes memory and may kill the router, and refuses one too many
-    (`proctor.runtime.tries`). By the audit, and not by the message: any audit's message may be the one that takes
+    (`proctor.runtime.redis.tries`). By the audit, and not by the message: any audit's message may be the one that takes
     another audit on."""
 
     @cached_property

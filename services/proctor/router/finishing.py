@@ -8,11 +8,11 @@ from proctor.domain.manifest import AuditManifest, RewriteSet
 from proctor.domain.trial import Shard
 from proctor.router import rewrites
 from proctor.router.audit import AuditView
-from proctor.router.endpoints import paraphrase_model, router_model
 from proctor.router.plan import too_many_dead
 from proctor.router.stages import Stage, StageOutcome
-from proctor.runtime.artifacts import ArtifactStore, get_model, put_model
-from proctor.runtime.records import AuditState
+from proctor.router.submit.endpoints import paraphrase_model, router_model
+from proctor.runtime.artifacts.store import ArtifactStore, get_model, put_model
+from proctor.runtime.records.store import AuditState
 
 NOTHING_TO_ASK = "no item has a rewording, so there is nothing to ask"
 

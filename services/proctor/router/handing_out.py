@@ -1,7 +1,7 @@
 """Handing out a stage: its parts are planned as its queue runs low, its shards leased and sent in packs.
 
-What is outstanding to an endpoint is bounded by credits of its pool (`proctor.router.pools`), and how much that is by
-the pace at which it was seen to answer (`proctor.router.packs`).
+What is outstanding to an endpoint is bounded by credits of its pool (`proctor.router.pools.store`), and how much that
+is by the pace at which it was seen to answer (`proctor.router.pools.packs`).
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from typing import NamedTuple
 from proctor.domain.errors import ProctorError
 from proctor.domain.messages import Message, Priority, RunShards, ShardToRun
 from proctor.domain.trial import Shard
-from proctor.router import packs
 from proctor.router.audit import AuditView
 from proctor.router.counting import Counting
-from proctor.router.ledger import (
+from proctor.router.ledger.store import (
     MAX_FAILURES,
     SPLIT_AFTER_LOSSES,
     LeasedShard,
@@ -31,11 +30,12 @@ from proctor.router.ledger import (
     Standing,
 )
 from proctor.router.plan import StoredShard, shard_of
-from proctor.router.pools import Claim, Pools
+from proctor.router.pools import packs
+from proctor.router.pools.store import Claim, Pools
 from proctor.router.stages import Stage, StageParts, part_shards, planned, pools_of
-from proctor.runtime.artifacts import ArtifactStore, get_model, put_model
-from proctor.runtime.metrics import Redelivery
-from proctor.runtime.presence import Presence
+from proctor.runtime.artifacts.store import ArtifactStore, get_model, put_model
+from proctor.runtime.metrics.recording import Redelivery
+from proctor.runtime.redis.presence import Presence
 from proctor.runtime.timing import Timing
 
 logger = logging.getLogger(__name__)

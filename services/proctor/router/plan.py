@@ -12,8 +12,8 @@ from proctor.domain.item import Item, Variant
 from proctor.domain.suite import PromptSection
 from proctor.domain.trial import Arm, Shard, Trial
 from proctor.evidence.protocol.channel import MAX_FAILED_SHARE
-from proctor.router.packs import SHARD_PROMPT_BYTES, SHARD_TRIALS
-from proctor.router.prompt_sizes import bounded_prompt
+from proctor.router.pools.packs import SHARD_PROMPT_BYTES, SHARD_TRIALS
+from proctor.router.submit.prompt_sizes import bounded_prompt
 from proctor.text.prompt import utf8_bytes
 
 
@@ -23,7 +23,7 @@ def plan_trials(items: Sequence[Item], variants: Sequence[Variant], prompt: Prom
     An item without a variant is not asked: nothing could be compared with its answer.
 
     Raises:
-        BadInputError: when a prompt would be too large (`proctor.router.prompt_sizes`).
+        BadInputError: when a prompt would be too large (`proctor.router.submit.prompt_sizes`).
     """
     by_item: dict[str, list[Variant]] = {}
     for variant in variants:

@@ -6,7 +6,7 @@ from typing import Final
 
 from proctor.domain.messages import BuildVariants, EndpointProbed, Message, ProbeEndpoint, ScoreAudit, StartAudit
 from proctor.router.audit import AuditView
-from proctor.runtime.records import AuditState
+from proctor.runtime.records.store import AuditState
 
 #: An endpoint that is away is probed again every so often, for so long: a server that restarts is back by then, and who
 #: mistyped its address hears of that soon. One that goes away later is waited for longer (`Timing.outage_s`).

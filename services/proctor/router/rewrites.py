@@ -13,7 +13,7 @@ from proctor.domain.manifest import (
 )
 from proctor.domain.trial import Completion, Shard, Trial
 from proctor.router.plan import shard_of
-from proctor.runtime.artifacts import ArtifactStore, get_model, put_model
+from proctor.runtime.artifacts.store import ArtifactStore, get_model, put_model
 
 
 def load(store: ArtifactStore, digest: str | None) -> RewriteSet:

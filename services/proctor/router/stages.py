@@ -25,13 +25,13 @@ from proctor.domain.manifest import (
 )
 from proctor.domain.trial import ANSWER_STAGE, PARAPHRASE_STAGE, TRANSMIT_STAGE, Decoding, Shard
 from proctor.router.audit import AuditInputs, AuditView
-from proctor.router.endpoints import asks_routers_by_chat, router_model
-from proctor.router.ledger import Ledger, PlannedShard
-from proctor.router.packs import REWRITE_SHARD_TRIALS
+from proctor.router.ledger.store import Ledger, PlannedShard
 from proctor.router.plan import StoredShard, plan_shards, plan_trials
+from proctor.router.pools.packs import REWRITE_SHARD_TRIALS
+from proctor.router.submit.endpoints import asks_routers_by_chat, router_model
 from proctor.router.transmission import messages_of, plan_routers, plan_workers, router_places
-from proctor.runtime.artifacts import ArtifactStore, Model, get_model
-from proctor.runtime.records import AuditState
+from proctor.runtime.artifacts.store import ArtifactStore, Model, get_model
+from proctor.runtime.records.store import AuditState
 
 
 class Stage(NamedTuple):

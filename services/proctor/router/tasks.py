@@ -28,22 +28,20 @@ from proctor.domain.messages import (
     TakeOn,
     VariantsBuilt,
 )
-from proctor.router import answers, rewrites
+from proctor.router import intake as answers
+from proctor.router import rewrites
 from proctor.router.audit import inputs_of
 from proctor.router.barring import Barrier
 from proctor.router.counting import count_away
 from proctor.router.dispatch import RUNNING, Dispatcher
-from proctor.router.ledger import Ledger
-from proctor.router.pools import Pools
+from proctor.router.ledger.store import Ledger
+from proctor.router.pools.store import Pools
 from proctor.router.requests import PROBE_EVERY_S, probe_again
 from proctor.router.stages import pools_of, state_to_go_on_in
-from proctor.runtime.artifacts import put_model
-from proctor.runtime.decisions import decision_of
-from proctor.runtime.events import publish_decision
-from proctor.runtime.presence import Presence
-from proctor.runtime.records import AuditRecord, AuditState
-from proctor.runtime.steady_schedule import Steadily
-from proctor.runtime.tasks import (
+from proctor.runtime.artifacts.store import put_model
+from proctor.runtime.messaging.events import publish_decision
+from proctor.runtime.messaging.steady_schedule import Steadily
+from proctor.runtime.messaging.tasks import (
     app,
     handles,
     send,
@@ -52,6 +50,9 @@ from proctor.runtime.tasks import (
     worker_settings,
     worker_tries,
 )
+from proctor.runtime.records.decisions import decision_of
+from proctor.runtime.records.store import AuditRecord, AuditState
+from proctor.runtime.redis.presence import Presence
 
 logger = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from proctor.domain.manifest import RewriteSet
 from proctor.domain.routing import ProtocolSection, Route, RouterKind
 from proctor.domain.trial import TRANSMIT_STAGE, Arm, Trial
 from proctor.router import rewrites
-from proctor.router.prompt_sizes import check_written
-from proctor.runtime.artifacts import ArtifactStore
+from proctor.router.submit.prompt_sizes import check_written
+from proctor.runtime.artifacts.store import ArtifactStore
 from proctor.text.router_prompts import router_prompt, worker_prompt
 
 
@@ -60,7 +60,7 @@ def plan_routers(items: Sequence[Item], protocol: ProtocolSection, *, chat: bool
 
 
 #: Of a chunk of items, what all its routers wrote, in memory. 90 routers (nine conditions with routers of their own, of
-#: either kind) whose messages are as long as their items come to less (`proctor.runtime.chunks.CHUNK_BYTES`).
+#: either kind) whose messages are as long as their items come to less (`proctor.runtime.artifacts.chunks.CHUNK_BYTES`).
 MAX_MESSAGES_BYTES: Final = 3 << 27
 Messages = Mapping[tuple[Arm, str, int], str]
 """(arm, item, router index) → what the router wrote; a router that gave no answer is missing."""

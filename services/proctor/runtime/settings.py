@@ -26,7 +26,7 @@ from proctor.domain.private_benchmarks import (
     PrivateBenchmarks,
     parse_private_benchmarks,
 )
-from proctor.runtime.artifacts_location import s3_location
+from proctor.runtime.artifacts.location import s3_location
 from proctor.runtime.operator_text import operator_text
 from proctor.runtime.timing import DEFAULT_TIMING, Timing
 

@@ -14,9 +14,9 @@ from proctor.evidence.answers import guess_chance, pair_answers
 from proctor.evidence.perturbation.channel import perturbation_evidence
 from proctor.evidence.perturbation.clean_control import NONE_ON_RECORD, OnRecord, choose_control
 from proctor.evidence.protocol.channel import protocol_evidence
-from proctor.scorer.noise import Messages, noise_of
+from proctor.scorer.channels.noise import Messages, noise_of
+from proctor.scorer.grading.rows import Rows
 from proctor.scorer.policy import decide
-from proctor.scorer.rows import Rows
 
 #: Why a channel did not run. What did not run is never clean.
 _NOT_AUDITED = {

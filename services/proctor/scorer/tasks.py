@@ -14,19 +14,19 @@ from proctor.domain.manifest import AuditManifest
 from proctor.domain.messages import AuditScored, GradeShards, ScoreAudit, ShardsGraded
 from proctor.evidence.perturbation.clean_control import OnRecord
 from proctor.formats.router_table_writing import ROUTER_TABLE, router_table
-from proctor.runtime.artifacts import get_model
-from proctor.runtime.chunks import StoredItems, StoredVariants
-from proctor.runtime.decisions import decision_of
-from proctor.runtime.events import publish_decision
+from proctor.runtime.artifacts.chunks import StoredItems, StoredVariants
+from proctor.runtime.artifacts.store import get_model
 from proctor.runtime.files import write_atomic
-from proctor.runtime.tasks import handles, send, worker_artifacts, worker_records, worker_settings
-from proctor.scorer.assembly import Asked, assemble, suspects
-from proctor.scorer.early import RecentGrades, grade_and_store
-from proctor.scorer.html import render
-from proctor.scorer.loading import load_messages, load_rows, load_shown
-from proctor.scorer.report import Report, RunFacts, to_json
+from proctor.runtime.messaging.events import publish_decision
+from proctor.runtime.messaging.tasks import handles, send, worker_artifacts, worker_records, worker_settings
+from proctor.runtime.records.decisions import decision_of
+from proctor.scorer.grading.ahead import RecentGrades, grade_and_store
+from proctor.scorer.grading.loading import load_messages, load_rows, load_shown
+from proctor.scorer.grading.targets import TargetsCache
+from proctor.scorer.page.html import render
+from proctor.scorer.report.assembly import Asked, assemble, suspects
+from proctor.scorer.report.document import Report, RunFacts, to_json
 from proctor.scorer.score import score
-from proctor.scorer.targets import TargetsCache
 
 logger = logging.getLogger(__name__)
 _targets = TargetsCache()

@@ -13,8 +13,8 @@ def plant(service: str) -> None:
         return
     from proctor.domain.canonical import bytes_digest
     from proctor.domain.messages import RunShards, ShardAnswer, ShardsAnswered, ShardToRun
-    from proctor.inference.attempts import Attempts
-    from proctor.runtime.tasks import send, worker_artifacts
+    from proctor.inference.worker.attempts import Attempts
+    from proctor.runtime.messaging.tasks import send, worker_artifacts
 
     named: dict[str, Any] = {}
 
@@ -30,5 +30,5 @@ def plant(service: str) -> None:
             store(worker_artifacts(), named.pop(answer.completions))
         return answer
 
-    store = replace("proctor.inference.attempts", "put_model", only_named)
+    store = replace("proctor.inference.worker.attempts", "put_model", only_named)
     answered, Attempts._answered = Attempts._answered, told_first  # type: ignore[method-assign]

@@ -29,8 +29,8 @@ def plant(service: str) -> None:
     """Have the router count instead of look."""
     if service != "router":
         return
-    from proctor.router.ledger import Ledger, Standing
-    from proctor.router.ledger_types import Settled
+    from proctor.router.ledger.store import Ledger, Standing
+    from proctor.router.ledger.types import Settled
 
     begin, look = Ledger.__init__, Ledger.standing
 

@@ -17,7 +17,7 @@ _BODY, _HEADER = "router.chorded", "inference.chorded"
 
 def plant(service: str) -> None:
     """Have the router send chords, and the inference worker answer them."""
-    from proctor.runtime.tasks import app, worker_settings
+    from proctor.runtime.messaging.tasks import app, worker_settings
 
     # A database of its own, so that the chord's keys are not taken for the ledger's.
     app.conf.result_backend = worker_settings().ledger_url.rsplit("/", 1)[0] + "/2"
@@ -30,9 +30,10 @@ def plant(service: str) -> None:
 
 def _send_chords(app: Any) -> None:
     from proctor.domain.messages import Message, RunShards
-    from proctor.router import packs, tasks
+    from proctor.router import tasks
     from proctor.router.dispatch import Dispatcher
-    from proctor.router.ledger import Answer
+    from proctor.router.ledger.store import Answer
+    from proctor.router.pools import packs
     from proctor.router.stages import stage_under_way
 
     go_on, reconcile = Dispatcher.go_on, Dispatcher.reconcile
@@ -68,7 +69,7 @@ def _send_chords(app: Any) -> None:
 
 def _answer_chords(app: Any) -> None:
     from proctor.domain.messages import RunShards
-    from proctor.inference import tasks
+    from proctor.inference.worker import tasks
 
     def answer(message: dict[str, Any]) -> list[tuple[Any, ...]]:
         batches = tasks._worker().attempts.run(RunShards.model_validate(message))

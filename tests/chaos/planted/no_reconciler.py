@@ -7,7 +7,7 @@ def plant(service: str) -> None:
     """Have the router's periodic task do nothing."""
     if service == "router":
         from proctor.router.dispatch import Dispatcher
-        from proctor.runtime.presence import Presence
+        from proctor.runtime.redis.presence import Presence
 
         Dispatcher.reconcile = lambda self, audit_id: None  # type: ignore[method-assign]
         Presence.lost = lambda self: []  # type: ignore[method-assign]

@@ -12,15 +12,15 @@ from tritonclient.grpc import model_config_pb2, service_pb2
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import EndpointError
 from proctor.domain.trial import Arm, Decoding, Trial
-from proctor.inference import infer_wire, openai_wire
-from proctor.inference.backend import Answer, TrialFailure, answered
 from proctor.inference.balancing.queue_watch import pending_requests
-from proctor.inference.retry import asked_wait_s
-from proctor.inference.triton_facts import read_facts
-from proctor.inference.triton_pieces import AnswerBounds, Pieces
-from proctor.inference.triton_stub import read_streamed
-from proctor.inference.triton_tensors import finished
-from proctor.inference.triton_wire import RequestTemplate, read_piece
+from proctor.inference.http import infer_wire, openai_wire
+from proctor.inference.triton.facts import read_facts
+from proctor.inference.triton.pieces import AnswerBounds, Pieces
+from proctor.inference.triton.stub import read_streamed
+from proctor.inference.triton.tensors import finished
+from proctor.inference.triton.wire import RequestTemplate, read_piece
+from proctor.inference.worker.backend import Answer, TrialFailure, answered
+from proctor.inference.worker.retry import asked_wait_s
 from tests.fuzz.target import Target
 
 _SPEC = EndpointSpec(
@@ -128,7 +128,7 @@ def _feed_retry_headers(data: bytes) -> None:
 TARGETS = (
     Target(
         "infer_answer",
-        ("proctor.inference.infer_wire",),
+        ("proctor.inference.http.infer_wire",),
         _feed_infer,
         _infer_answers,
         (TrialFailure, EndpointError),
@@ -136,14 +136,14 @@ TARGETS = (
     ),
     Target(
         "openai_answer",
-        ("proctor.inference.openai_wire",),
+        ("proctor.inference.http.openai_wire",),
         _feed_openai,
         _openai_answers,
         words=(b'"choices"', b'"message"', b'"content"', b'"usage"', b'"finish_reason"'),
     ),
     Target(
         "triton_config",
-        ("proctor.inference.triton_facts", "proctor.inference.triton_tensors"),
+        ("proctor.inference.triton.facts", "proctor.inference.triton.tensors"),
         _feed_config,
         _configs,
         (DecodeError, EndpointError),
@@ -151,7 +151,7 @@ TARGETS = (
     ),
     Target(
         "triton_response",
-        ("proctor.inference.triton_stub", "proctor.inference.triton_wire", "proctor.inference.triton_pieces"),
+        ("proctor.inference.triton.stub", "proctor.inference.triton.wire", "proctor.inference.triton.pieces"),
         _feed_response,
         _responses,
         (TrialFailure,),
@@ -166,7 +166,7 @@ TARGETS = (
     ),
     Target(
         "retry_headers",
-        ("proctor.inference.retry",),
+        ("proctor.inference.worker.retry",),
         _feed_retry_headers,
         lambda: [b"3\n", b"\n250\n", b"Wed, 21 Oct 2026 07:28:00 GMT\n", b"\n\n1m30s\n0", b"\n\n6m0s\n0"],
         words=(b"1e308", b"-1", b"nan", b"inf", b"999999999999h", b"GMT", b"ms"),

@@ -25,9 +25,9 @@ from proctor.gateway.rpc import audit_pb2
 from proctor.perturbation.library.store import VariantLibrary
 from proctor.perturbation.serving.rpc import perturbation_pb2
 from proctor.perturbation.serving.stream_engine import StreamEngine
-from proctor.runtime.artifacts import packed, unpacked
-from proctor.runtime.foreign_entries import _fault
-from proctor.runtime.grpc_messages import Unreadable, reader
+from proctor.runtime.artifacts.store import packed, unpacked
+from proctor.runtime.grpc.messages import Unreadable, reader
+from proctor.runtime.messaging.foreign_entries import _fault
 from tests.fuzz.target import Target
 from tests.suites.examples import SMALL
 from tests.unit.variant_samples import HashedEncoder, MemoryRows
@@ -177,14 +177,14 @@ TARGETS = (
     ),
     Target(
         "queue_entries",
-        ("proctor.runtime.foreign_entries",),
+        ("proctor.runtime.messaging.foreign_entries",),
         _feed_entry,
         _entries,
         words=(b'"body"', b'"headers"', b'"properties"', b'"__type__"', b'"datetime"', b'"decimal"', b'"bytes"'),
     ),
     Target(
         "artifacts",
-        ("proctor.runtime.artifacts", "proctor.runtime.compression"),
+        ("proctor.runtime.artifacts.store", "proctor.runtime.artifacts.compression"),
         _feed_artifact,
         lambda: [packed(b"content" * 40), packed(b"other"), packed(bytes(1 << 16))],
         (StoreError,),

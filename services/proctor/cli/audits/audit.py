@@ -57,12 +57,12 @@ def run(suite_file: Path, priority: str, home: Path, output: str) -> ExitCode:
     from proctor.cli.terminal import print_json
     from proctor.domain.messages import Priority
     from proctor.formats.suites import load_suite
+    from proctor.localstack.stack import StackSpec
+    from proctor.localstack.state import live_state
     from proctor.router.audit import gather, hold_content_private
     from proctor.router.budget import terms_of
-    from proctor.router.endpoints import named_endpoints
+    from proctor.router.submit.endpoints import named_endpoints
     from proctor.runtime.settings import LOCAL_TRITON, Settings
-    from proctor.runtime.stack import StackSpec
-    from proctor.runtime.stack_state import live_state
 
     suite, settings = load_suite(suite_file), Settings.from_environment()
     # Before anything is started: a file that cannot be read, a model that is not named, or an endpoint that may not be
@@ -123,11 +123,11 @@ def plan(
     warning, conclusion, notes[].
     """
     from proctor.cli.audits.plan_results import document, over_budget, print_plan, warning
-    from proctor.cli.audits.planning import plan_audit
-    from proctor.cli.audits.prices import listed_prices, prices_of
     from proctor.cli.terminal import print_json, say
     from proctor.formats.suites import load_suite
     from proctor.runtime.settings import Settings
+    from proctor.studies.plan import plan_audit
+    from proctor.studies.prices import listed_prices, prices_of
 
     started = time.monotonic()
 

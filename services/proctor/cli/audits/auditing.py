@@ -24,9 +24,9 @@ from proctor.gateway.audits import LocalDesk, local_desk
 from proctor.gateway.status import AuditStatus
 from proctor.gateway.watching import watch
 from proctor.router.audit import AuditData
-from proctor.router.ledger import Progress as LedgerProgress
-from proctor.runtime.audit_state import AuditState
-from proctor.runtime.decisions import decision_of
+from proctor.router.ledger.store import Progress as LedgerProgress
+from proctor.runtime.records.audit_state import AuditState
+from proctor.runtime.records.decisions import decision_of
 from proctor.runtime.settings import Settings
 
 

@@ -11,7 +11,7 @@ from proctor.cli.terminal import say
 from proctor.domain.errors import StackError, StoreError
 
 if TYPE_CHECKING:
-    from proctor.runtime.stack import LocalStack
+    from proctor.localstack.stack import LocalStack
 
 T = TypeVar("T")
 
@@ -24,7 +24,7 @@ _RETRY_S: Final = 0.5
 
 def running_stack(home: Path) -> LocalStack | None:
     """The stack that runs in a home, if one does."""
-    from proctor.runtime.stack import LocalStack
+    from proctor.localstack.stack import LocalStack
 
     try:
         return LocalStack.attach(home)
@@ -44,7 +44,7 @@ class Attendant:
         """Say it of every service of which it has changed."""
         if self._stack is None:
             return
-        from proctor.runtime.service import ServiceState
+        from proctor.localstack.service import ServiceState
 
         ready = ServiceState.READY
         away = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from proctor.cli.audits.planning import AuditPlan
 from proctor.cli.terminal import say, table
+from proctor.studies.plan import AuditPlan
 
 #: A lower chance that a clean model is approved is warned of: the audit would likely end in a review whatever it finds.
 LOW_CHANCE: Final = 0.80

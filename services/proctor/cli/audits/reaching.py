@@ -16,7 +16,7 @@ from proctor.domain.errors import BadInputError, StackError
 
 if TYPE_CHECKING:
     from proctor.gateway.desk import AuditDesk
-    from proctor.runtime.grpc_serving import ClientTls
+    from proctor.runtime.grpc.serving import ClientTls
     from proctor.runtime.settings import Settings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -87,7 +87,7 @@ def _client_tls(context: click.Context | None) -> ClientTls | None:
     Raises:
         BadInputError: for a certificate without its key, or the other way round.
     """
-    from proctor.runtime.grpc_serving import ClientTls
+    from proctor.runtime.grpc.serving import ClientTls
 
     meta = {} if context is None else context.meta
     found = ClientTls(*(meta.get(_META + name) for name in ("ca", "certificate", "key")))
@@ -122,8 +122,8 @@ def home_settings(home: Path) -> Settings:
     """
     from proctor.domain.ceilings import CEILINGS
     from proctor.domain.private_benchmarks import PRIVATE_BENCHMARKS
+    from proctor.localstack.stack import LocalStack
     from proctor.runtime.settings import Settings
-    from proctor.runtime.stack import LocalStack
 
     here = Settings.from_environment({**os.environ, "PROCTOR_HOME": str(home)})
     try:
@@ -155,7 +155,7 @@ def desk(home: Path, server: str | None) -> Iterator[AuditDesk]:
         from proctor.gateway.client import ServerAddress, remote_desk
     except ModuleNotFoundError as error:
         raise BadInputError(f"--server needs {error.name}: pip install 'proctor[gateway]'") from None
-    from proctor.runtime.own_servers import GATEWAY, token_of_own_server
+    from proctor.runtime.grpc.own_servers import GATEWAY, token_of_own_server
 
     host, port = ServerAddress.parse(server).address
     own = token_of_own_server(home, GATEWAY, host, port)

@@ -9,10 +9,10 @@ from pydantic import ValidationError
 from proctor.domain.decision import DecisionEvent
 from proctor.domain.errors import StoreError
 from proctor.formats.router_table_writing import ROUTER_TABLE, router_table
-from proctor.runtime.artifacts import ArtifactStore
+from proctor.runtime.artifacts.store import ArtifactStore
 from proctor.runtime.files import write_atomic
-from proctor.scorer.html import render
-from proctor.scorer.report import Report, RunFacts
+from proctor.scorer.page.html import render
+from proctor.scorer.report.document import Report, RunFacts
 
 
 def report_page(event: DecisionEvent, home: Path, artifacts: ArtifactStore) -> Path:

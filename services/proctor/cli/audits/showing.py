@@ -14,7 +14,7 @@ from proctor.domain.errors import ExitCode
 
 if TYPE_CHECKING:
     from proctor.gateway.status import AuditStatus
-    from proctor.runtime.audit_state import UnreadableAudit
+    from proctor.runtime.records.audit_state import UnreadableAudit
 
 
 @click.command()
@@ -62,7 +62,7 @@ def list_audits(limit: int, server: str | None, home: Path, output: str) -> None
     JSON: an array of what `proctor audit show --format json` prints; of an audit that cannot be read, audit_id,
     created_at and unreadable, which says why.
     """
-    from proctor.runtime.audit_state import UnreadableAudit
+    from proctor.runtime.records.audit_state import UnreadableAudit
 
     with desk(home, server) as audits:
         found = audits.audits(limit)
@@ -82,7 +82,7 @@ def list_audits(limit: int, server: str | None, home: Path, output: str) -> None
 
 
 def _listed(audit: AuditStatus | UnreadableAudit) -> dict[str, Any]:
-    from proctor.runtime.audit_state import UnreadableAudit
+    from proctor.runtime.records.audit_state import UnreadableAudit
 
     if isinstance(audit, UnreadableAudit):
         return {"audit_id": audit.audit_id, "created_at": audit.created_at, "unreadable": audit.why}
@@ -91,7 +91,7 @@ def _listed(audit: AuditStatus | UnreadableAudit) -> dict[str, Any]:
 
 def _row(audit: AuditStatus | UnreadableAudit) -> tuple[str, ...]:
     from proctor.cli.audits.words import progress, step
-    from proctor.runtime.audit_state import UnreadableAudit
+    from proctor.runtime.records.audit_state import UnreadableAudit
 
     if isinstance(audit, UnreadableAudit):
         return audit.audit_id, "", "", "needs a newer Proctor", "", audit.created_at

@@ -6,7 +6,7 @@ from proctor.domain.decision import DecisionOutcome
 from proctor.domain.errors import ExitCode
 from proctor.domain.trial import TRANSMIT_STAGE
 from proctor.gateway.status import AuditStatus
-from proctor.runtime.audit_state import AuditState
+from proctor.runtime.records.audit_state import AuditState
 
 EXIT_CODES = {
     DecisionOutcome.APPROVE: ExitCode.APPROVED_OR_DONE,

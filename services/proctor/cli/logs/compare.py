@@ -71,8 +71,8 @@ def compare(
       proctor compare new.jsonl old.jsonl --tolerance 3
       proctor compare new.jsonl old.eval --extractor numeric
     """
-    from proctor.cli.logs.comparing import as_json, compare_logs
     from proctor.cli.terminal import print_json
+    from proctor.studies.comparison import as_json, compare_logs
 
     comparison = compare_logs(
         a, b, filter_name=filter_name, extractor=extractor, tolerance_points=tolerance_points, seed=seed

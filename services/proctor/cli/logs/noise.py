@@ -74,8 +74,8 @@ def document(summary: NoiseSummary, *, rows: int) -> dict[str, Any]:
 
 
 def _draw(summary: NoiseSummary, folder: Path) -> list[Path]:
-    from proctor.cli.logs.noise_plots import figures
     from proctor.domain.errors import BadInputError
+    from proctor.studies.noise_plots import figures
 
     paths = []
     try:

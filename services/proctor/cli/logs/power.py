@@ -123,8 +123,8 @@ def _seen_in(a: Path, b: Path) -> tuple[int, float]:
     Raises:
         BadInputError: where the logs cannot be compared.
     """
-    from proctor.cli.logs.comparing import compare_logs
     from proctor.evidence.paired.discordance import PairCounts, discordance_of
+    from proctor.studies.comparison import compare_logs
 
     one = compare_logs(a, b).primary
     discordance = discordance_of(PairCounts(one.both, one.only_a, one.only_b, one.neither))

@@ -10,9 +10,9 @@ import click
 from proctor.cli.options import format_option
 
 if TYPE_CHECKING:
-    from proctor.cli.logs.truncating import TriageSummary, TruncationAudit
     from proctor.evidence.protocol.lottery import Lottery
     from proctor.evidence.protocol.truncation_results import Rate, RateComparison, TruncationArm
+    from proctor.studies.truncation import TriageSummary, TruncationAudit
 
 _LOG = click.Path(path_type=Path, dir_okay=False)
 _BASES = {
@@ -67,8 +67,8 @@ def truncation(
       proctor truncation new.json --against old.json
       proctor truncation new.csv --token-limit 300
     """
-    from proctor.cli.logs.truncating import as_json, audit_truncation
     from proctor.cli.terminal import print_json
+    from proctor.studies.truncation import as_json, audit_truncation
 
     audit = audit_truncation(
         run,

@@ -12,9 +12,9 @@ from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import EndpointError
 from proctor.domain.suite import Suite
 from proctor.domain.trial import Completion, Decoding, Trial
-from proctor.inference.event_loop import EventLoopThread
-from proctor.inference.shards import Backends, ShardUnanswered
-from proctor.router.endpoints import resolve_paraphraser
+from proctor.inference.worker.event_loop import EventLoopThread
+from proctor.inference.worker.shards import Backends, ShardUnanswered
+from proctor.router.submit.endpoints import resolve_paraphraser
 from proctor.runtime.settings import Settings
 
 #: Prompts that are asked for together: what is under way when the model fails is lost, and asked again.

@@ -55,13 +55,13 @@ def calibrate(
       proctor variants calibrate suite.json --pairs rephrased.jsonl
       proctor variants calibrate suite.json --pairs rephrased.jsonl --plot figures --format json
     """
-    from proctor.cli.variants.calibrating import labelled_pairs
     from proctor.formats.suites import load_suite
     from proctor.perturbation.admission.calibration import calibrate as learn
     from proctor.perturbation.admission.window import Goals
     from proctor.perturbation.encoder import resolve_encoder
     from proctor.perturbation.remembering import RememberingEncoder
     from proctor.runtime.settings import Settings
+    from proctor.studies.calibration import labelled_pairs
 
     loaded, base = load_suite(suite), suite.parent
     goals = Goals(true_admits, false_admits)
@@ -88,10 +88,10 @@ def calibrate(
 
 
 def _write(learned: GateCalibration, path: Path, folder: Path | None) -> None:
-    from proctor.cli.variants.calibration_plots import figures
     from proctor.domain.errors import BadInputError
     from proctor.formats.gate_calibration import gate_calibration_bytes
     from proctor.runtime.files import write_atomic
+    from proctor.studies.calibration_plots import figures
 
     files = {path: gate_calibration_bytes(learned)}
     if folder is not None:

@@ -16,10 +16,10 @@ from proctor.evidence.wording import counted, in_points, points
 from proctor.formats.faults import shown
 from proctor.perturbation.library.fidelity import CleanModel, measure_fidelity, record_fidelity
 from proctor.router.audit import view
-from proctor.runtime.artifacts import ArtifactStore, get_model
-from proctor.runtime.decisions import decision_of
-from proctor.runtime.records import Records
-from proctor.scorer.report import Report
+from proctor.runtime.artifacts.store import ArtifactStore, get_model
+from proctor.runtime.records.decisions import decision_of
+from proctor.runtime.records.store import Records
+from proctor.scorer.report.document import Report
 
 #: A strategy that may cost a clean model more than this needs a control (the design's rule).
 _CHEAP_POINTS: Final = 1.0

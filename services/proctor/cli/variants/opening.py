@@ -29,7 +29,7 @@ from proctor.perturbation.strategies.compose import Chain
 from proctor.perturbation.suite_rewordings import matched_rewordings
 from proctor.router.audit import evaluator_version, gather
 from proctor.runtime.private import tighten_stores
-from proctor.runtime.records import Records
+from proctor.runtime.records.store import Records
 from proctor.runtime.settings import Settings
 
 

@@ -13,11 +13,11 @@ from proctor.domain.canonical import digest_matches
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import EndpointError
 from proctor.domain.trial import Completion, Decoding, Trial
-from proctor.inference.backend import Probe, Server, Session, TrialFailure, failed
 from proctor.inference.balancing.call import Ask, Call
 from proctor.inference.balancing.member import Member
 from proctor.inference.balancing.members import Members
 from proctor.inference.balancing.strategies import strategy_of
+from proctor.inference.worker.backend import Probe, Server, Session, TrialFailure, failed
 
 logger = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from proctor.domain.errors import EndpointError
 from proctor.domain.trial import Completion, Decoding, Trial
-from proctor.inference.backend import Session, TrialFailure
 from proctor.inference.balancing.member import Member
-from proctor.inference.retry import repeats_for
+from proctor.inference.worker.backend import Session, TrialFailure
+from proctor.inference.worker.retry import repeats_for
 
 
 class Ask(NamedTuple):

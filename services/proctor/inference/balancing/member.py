@@ -6,11 +6,11 @@ import random
 from typing import Final
 
 from proctor.domain.endpoint import EndpointSpec, Replica
-from proctor.inference.backend import Server
 from proctor.inference.balancing.breaker import Breaker
 from proctor.inference.balancing.pace import Pace
 from proctor.inference.balancing.strategies import Load
-from proctor.inference.window import MAX_REQUESTS, Window
+from proctor.inference.worker.backend import Server
+from proctor.inference.worker.window import MAX_REQUESTS, Window
 
 #: A replica with other weights is asked again after this: a roll-out ends.
 _REFUSED_S: Final = 30.0

@@ -11,10 +11,10 @@ from typing import Final
 
 from proctor.domain.endpoint import Balance, EndpointSpec
 from proctor.domain.errors import ProctorError
-from proctor.inference.backend import Server
 from proctor.inference.balancing.discovery.found import Discovery, Found, discovery_of
 from proctor.inference.balancing.member import Member
 from proctor.inference.balancing.queue_watch import QueueWatch
+from proctor.inference.worker.backend import Server
 
 logger = logging.getLogger(__name__)
 

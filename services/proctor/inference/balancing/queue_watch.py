@@ -12,10 +12,10 @@ from typing import Final
 
 import httpx
 
-from proctor.inference.authorities import trusted
 from proctor.inference.balancing.member import Member
-from proctor.inference.no_cookies import NoCookies
-from proctor.inference.reply_bounds import bounded_connections, read_body
+from proctor.inference.http.authorities import trusted
+from proctor.inference.http.no_cookies import NoCookies
+from proctor.inference.http.reply_bounds import bounded_connections, read_body
 
 logger = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from proctor.perturbation.admission.measure import ItemPair, Measured
 from proctor.perturbation.candidate import Candidate
 from proctor.perturbation.engine import ItemResult
 from proctor.perturbation.serving.rpc import perturbation_pb2 as pb
-from proctor.runtime.grpc_messages import Unreadable
+from proctor.runtime.grpc.messages import Unreadable
 
 #: The message itself cannot be read: no protobuf, or text that is not valid Unicode (a lone surrogate's bytes).
 NOT_READABLE: Final = "not_readable"

@@ -18,10 +18,10 @@ from proctor.domain.errors import EncoderError
 from proctor.perturbation.serving.limits import Limits
 from proctor.perturbation.serving.service import SERVICE, PerturbationService
 from proctor.perturbation.serving.stream_engine import StreamEngine
-from proctor.runtime.grpc_calls import MAX_REFLECTIONS, Rationed
-from proctor.runtime.grpc_health import PROBES, HealthCalls
-from proctor.runtime.grpc_serving import Address, Tls, bind, hold_to_callers, server_options
-from proctor.runtime.grpc_tokens import TokenCheck, Tokens
+from proctor.runtime.grpc.calls import MAX_REFLECTIONS, Rationed
+from proctor.runtime.grpc.health import PROBES, HealthCalls
+from proctor.runtime.grpc.serving import Address, Tls, bind, hold_to_callers, server_options
+from proctor.runtime.grpc.tokens import TokenCheck, Tokens
 
 log = logging.getLogger(__name__)
 

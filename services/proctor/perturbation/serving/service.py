@@ -19,9 +19,9 @@ from proctor.perturbation.serving.limits import Limits
 from proctor.perturbation.serving.rpc import perturbation_pb2 as pb
 from proctor.perturbation.serving.stream_engine import StreamEngine
 from proctor.perturbation.serving.tally import Tally
-from proctor.runtime.grpc_calls import Places, status_text
-from proctor.runtime.grpc_messages import Unreadable, reader
-from proctor.runtime.grpc_tokens import Tokens
+from proctor.runtime.grpc.calls import Places, status_text
+from proctor.runtime.grpc.messages import Unreadable, reader
+from proctor.runtime.grpc.tokens import Tokens
 
 log = logging.getLogger(__name__)
 

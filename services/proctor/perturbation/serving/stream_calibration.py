@@ -19,7 +19,7 @@ from proctor.perturbation.serving.convert import BAD_ITEM, item_name, not_readab
 from proctor.perturbation.serving.isolation import Line, worked_on
 from proctor.perturbation.serving.limits import Limits
 from proctor.perturbation.serving.rpc import perturbation_pb2 as pb
-from proctor.runtime.grpc_messages import Unreadable
+from proctor.runtime.grpc.messages import Unreadable
 
 _EQUIVALENT: Final = {pb.LabelledPair.LABEL_EQUIVALENT: True, pb.LabelledPair.LABEL_DIFFERENT: False}
 

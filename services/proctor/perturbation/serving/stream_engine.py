@@ -32,7 +32,7 @@ from proctor.perturbation.serving.isolation import Line, worked_on
 from proctor.perturbation.serving.limits import Limits
 from proctor.perturbation.serving.rpc import perturbation_pb2 as pb
 from proctor.perturbation.serving.stream_calibration import CalibrationStream
-from proctor.runtime.grpc_messages import Unreadable
+from proctor.runtime.grpc.messages import Unreadable
 
 _PROBE: Final = "How many are there?"
 _INSTEAD: Final = "use them, name a strategy that rewords by rule, or send rewordings along and name 'imported'"

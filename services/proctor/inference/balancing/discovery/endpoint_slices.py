@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from proctor.domain.endpoint import EndpointSliceDiscovery
 from proctor.domain.errors import EndpointError
-from proctor.inference.backend import printable
 from proctor.inference.balancing.discovery.found import Found
 from proctor.inference.balancing.discovery.slice_table import SliceTable
-from proctor.inference.retry import backoff_s
+from proctor.inference.worker.backend import printable
+from proctor.inference.worker.retry import backoff_s
 
 _SERVICE_LABEL: Final = "kubernetes.io/service-name"
 #: How much longer than it was asked to a server may keep a watch open before the connection counts as dead.

@@ -1,0 +1,1 @@
+"""The reference models, in process and inside Triton."""

@@ -1,0 +1,101 @@
+"""Asking an endpoint a whole shard, and keeping the connections on which that happens."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from proctor.domain.endpoint import EndpointSpec
+from proctor.domain.errors import EndpointError
+from proctor.domain.trial import Completion, Decoding, Trial
+from proctor.inference.worker.backend import Backend, Probe
+from proctor.inference.worker.open_backend import open_backend
+from proctor.runtime.settings import Settings
+
+#: Waits before the prompts that failed in passing are asked again: a server that restarts needs a few seconds.
+_AGAIN_AFTER_S = (1.0, 4.0)
+#: More unanswered prompts than this in the last attempt, and the shard counts as failed: it is given up with the cause.
+#: It is the protocol channel's limit.
+_MAX_UNANSWERED_SHARE = 0.05
+#: A worker meets few endpoints; past this many the least recently used connection is given back.
+_MAX_OPEN = 8
+
+
+class ShardUnanswered(EndpointError):
+    """Too few trials of a shard got an answer, and asking again may help: the endpoint is at fault, no prompt.
+
+    `unreachable` says that none got one, so that the endpoint may be away.
+    """
+
+    def __init__(self, message: str, *, unreachable: bool = False) -> None:
+        super().__init__(message)
+        self.unreachable = unreachable
+
+
+class Backends:
+    """The open backends of a worker process, one an endpoint. Its coroutines share one event loop."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._open: dict[EndpointSpec, Backend] = {}
+
+    async def probe(self, spec: EndpointSpec) -> Probe:
+        """Ask an endpoint whether it serves the pinned model."""
+        return await (await self._backend(spec)).probe()
+
+    async def answer(
+        self,
+        spec: EndpointSpec,
+        trials: Sequence[Trial],
+        decoding: Decoding,
+        *,
+        deadline_s: float,
+        last_attempt: bool = True,
+    ) -> list[Completion]:
+        """One completion a trial, in order. Trials that failed in passing are asked again while there is time.
+
+        A shard is recorded once, and no later attempt fills its holes: while there is one to come, it has none.
+
+        Raises:
+            ShardUnanswered: a trial failed in passing; in the last attempt, more than a twentieth of them did.
+            EndpointError: the endpoint serves another model than the pinned one.
+        """
+        deadline = time.monotonic() + deadline_s
+        backend = await self._backend(spec)
+        completions = await backend.complete(trials, decoding, deadline_s=deadline_s)
+        for wait_s in _AGAIN_AFTER_S:
+            failed = [place for place, completion in enumerate(completions) if _failed_in_passing(completion)]
+            if len(failed) == len(completions):
+                raise ShardUnanswered(completions[0].error or "no trial was answered", unreachable=True)
+            left_s = deadline - time.monotonic() - wait_s
+            if not failed or left_s <= 0:
+                break
+            await asyncio.sleep(wait_s)
+            repeated = await backend.complete([trials[place] for place in failed], decoding, deadline_s=left_s)
+            for place, completion in zip(failed, repeated, strict=True):
+                completions[place] = completion
+        failed = [place for place, completion in enumerate(completions) if _failed_in_passing(completion)]
+        if len(failed) > (_MAX_UNANSWERED_SHARE * len(completions) if last_attempt else 0):
+            raise ShardUnanswered(
+                f"{len(failed)} of {len(completions)} prompts got no answer: {completions[failed[0]].error}"
+            )
+        return completions
+
+    async def close(self) -> None:
+        """Give back every connection."""
+        backends, self._open = list(self._open.values()), {}
+        for backend in backends:
+            await backend.close()
+
+    async def _backend(self, spec: EndpointSpec) -> Backend:
+        backend = self._open.pop(spec, None) or open_backend(spec, self._settings)
+        self._open[spec] = backend
+        if len(self._open) > _MAX_OPEN:
+            oldest = next(iter(self._open))
+            await self._open.pop(oldest).close()
+        return backend
+
+
+def _failed_in_passing(completion: Completion) -> bool:
+    return completion.error is not None and completion.retryable

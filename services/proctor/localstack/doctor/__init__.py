@@ -1,0 +1,1 @@
+"""What `proctor doctor` looks at: what is installed here, and what the settings point to."""

@@ -1,0 +1,176 @@
+"""What workers answer: recorded, set back or given up, credited to the pool, and handed on to be graded."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from proctor.domain.manifest import AnsweredShard
+from proctor.domain.messages import GradeShards, ShardAnswer, ShardsAnswered, ShardsGraded, TakeOn
+from proctor.domain.trial import ANSWER_STAGE
+from proctor.router.audit import AuditView
+from proctor.router.dispatch import Dispatcher
+from proctor.router.ledger.store import Answer, Setback
+from proctor.router.pools.store import FIRST_WAIT, LONGEST_WAIT, Outage
+from proctor.router.stages import pool_of, stage_under_way
+from proctor.runtime.metrics import recording as metrics
+from proctor.runtime.metrics.recording import Redelivery
+from proctor.runtime.records.store import AuditState
+
+logger = logging.getLogger(__name__)
+
+#: How much longer than the pool itself waits for servers that are away: a look that comes too early is in vain.
+_LATER = 1.25
+_SCORED_BY_NOW = (AuditState.SCORING, AuditState.REGISTERING, AuditState.DECIDED, AuditState.CANCELLED)
+_REDELIVERIES = {Setback.LOST: Redelivery.LOST, Setback.HANDED_BACK: Redelivery.HANDED_BACK}
+
+
+def take_in(dispatcher: Dispatcher, message: ShardsAnswered) -> None:
+    """Record answers, or what kept them from coming, and hand out what comes next.
+
+    Each answer counts once, however often it is delivered. What failed is not tried again at once, or an outage of a
+    second would use up every attempt: it waits for an answer to another shard, which shows that things work, or for the
+    reconciler. What a leaving worker handed back is somebody else's at once.
+    """
+    audit = dispatcher.view(message.audit_id)
+    if audit.record.state.final:
+        _let_go(dispatcher, audit, message)
+        return
+    answered = [answer for answer in message.answers if answer.completions is not None]
+    recorded = _record(dispatcher, message, answered)
+    _settle(dispatcher, audit, message, answered)
+    moved = bool(recorded) or any(answer.handed_back for answer in message.answers)
+    outages: list[tuple[Outage, str]] = []
+    for answer in message.answers:
+        if answer.completions is None:
+            moved = _set_back(dispatcher, audit, message, answer, outages) or moved
+    if message.stage == ANSWER_STAGE and not audit.record.state.ended:
+        _have_graded(dispatcher, audit, recorded)
+    if outages:
+        moved = _wait_or_fail(dispatcher, audit, message.stage, *outages[-1]) or moved
+    if moved:
+        dispatcher.go_on(message.audit_id)
+
+
+def note_grades(dispatcher: Dispatcher, message: ShardsGraded) -> None:
+    """Keep the digests of grades, so that the scorer finds most of its work done."""
+    if dispatcher.view(message.audit_id).record.state in _SCORED_BY_NOW:
+        return
+    graded = {one.shard: (one.completions, one.grades) for one in message.graded if one.grades is not None}
+    dispatcher.ledger.note_graded(message.audit_id, ANSWER_STAGE, graded)
+
+
+def _let_go(dispatcher: Dispatcher, audit: AuditView, message: ShardsAnswered) -> None:
+    """What comes after the end changes nothing; its credits are somebody else's."""
+    for _ in message.answers:
+        metrics.duplicate_suppressed()
+    pool = pool_of(audit.inputs, message.stage)
+    if pool is not None:
+        dispatcher.pools.release(pool, audit.audit_id, message.stage, [answer.shard_id for answer in message.answers])
+    dispatcher.go_on(audit.audit_id)
+
+
+def _record(dispatcher: Dispatcher, message: ShardsAnswered, answered: Sequence[ShardAnswer]) -> dict[str, str]:
+    """Shard id → digest of its completions, of those that were new."""
+    answers = [
+        Answer(answer.shard_id, answer.completions, answer.input_tokens, answer.output_tokens)
+        for answer in answered
+        if answer.completions is not None
+    ]
+    if not answers:
+        return {}
+    outcomes = dispatcher.ledger.record_all(message.audit_id, message.stage, answers)
+    for answer, outcome in zip(answers, outcomes, strict=True):
+        dispatcher.counting.recorded(message.audit_id, message.stage, answer.shard_id, outcome)
+    return {
+        answer.shard_id: answer.completions
+        for answer, outcome in zip(answers, outcomes, strict=True)
+        if outcome in ("recorded", "complete")
+    }
+
+
+def _settle(dispatcher: Dispatcher, audit: AuditView, message: ShardsAnswered, answered: Sequence[ShardAnswer]) -> None:
+    """Give credits back, and note that the servers work, and how quickly."""
+    pool = pool_of(audit.inputs, message.stage)
+    if pool is not None and answered:
+        dispatcher.pools.settle(
+            pool,
+            message.audit_id,
+            message.stage,
+            [answer.shard_id for answer in answered],
+            worked=True,
+            n_trials=sum(answer.n_trials for answer in answered),
+            seconds=message.seconds,
+            output_tokens=sum(answer.output_tokens for answer in answered),
+        )
+
+
+def _set_back(
+    dispatcher: Dispatcher,
+    audit: AuditView,
+    message: ShardsAnswered,
+    answer: ShardAnswer,
+    outages: list[tuple[Outage, str]],
+) -> bool:
+    """Note an attempt that gave no completions; returns whether the shard was given up.
+
+    Where it was because the endpoint is away, that is added to `outages` with its words.
+    """
+    shard = message.audit_id, message.stage, answer.shard_id
+    cause = answer.error or "the inference worker gave no completions and no reason"
+    pool, outage = pool_of(audit.inputs, message.stage), None
+    if pool is not None and answer.unreachable and answer.retryable:
+        outage = dispatcher.pools.unreachable(pool, *shard, jitter=dispatcher.chance())
+    setback = _setback(answer, outage)
+    outcome = dispatcher.ledger.fail(*shard, answer.attempt, setback=setback, cause=cause)
+    logger.warning("shard %s, attempt %d: %s, and %s: %s", "/".join(shard), answer.attempt, setback, outcome, cause)
+    dispatcher.counting.failed(*shard, outcome, _REDELIVERIES.get(setback, Redelivery.FAILED))
+    # The credit of an attempt that is not the current one is the current one's.
+    if pool is not None and outcome != "stale":
+        dispatcher.pools.release(pool, message.audit_id, message.stage, [answer.shard_id])
+    if outage is not None:
+        outages.append((outage, cause))
+    return outcome in ("dead", "complete")
+
+
+def _setback(answer: ShardAnswer, outage: Outage | None) -> Setback:
+    if answer.handed_back:
+        return Setback.HANDED_BACK
+    if not answer.retryable:
+        return Setback.FINAL
+    if outage is not None:
+        return Setback.LOST if outage.counts else Setback.HANDED_BACK
+    return Setback.FAILED
+
+
+def _wait_or_fail(dispatcher: Dispatcher, audit: AuditView, stage_name: str, outage: Outage, cause: str) -> bool:
+    """Look again when the pool lets another shard probe, or give up on servers that have been away for too long.
+
+    Returns whether the audit was given up, and others may have what it leaves.
+    """
+    stage = stage_under_way(audit)
+    if stage is None or stage.name != stage_name:
+        return False
+    if outage.since_s <= dispatcher.timing.outage_s:
+        wait_s = min(LONGEST_WAIT.total_seconds(), outage.since_s + FIRST_WAIT.total_seconds())
+        dispatcher.send_later(TakeOn(audit_id=audit.audit_id), wait_s * _LATER)
+        return False
+    away = f"the endpoint {stage.endpoint.url} has been away for {outage.since_s:.0f} s"
+    dispatcher.fail(audit, f"{stage.model}: {away}; the last failure: {cause}")
+    return True
+
+
+def _have_graded(dispatcher: Dispatcher, audit: AuditView, recorded: Mapping[str, str]) -> None:
+    entries = dispatcher.ledger.entries_of(audit.audit_id, ANSWER_STAGE, recorded)
+    if not entries:
+        return
+    dispatcher.send(
+        GradeShards(
+            audit_id=audit.audit_id,
+            items=audit.inputs.items,
+            extractor=audit.suite.metric.extractor,
+            shards=tuple(
+                AnsweredShard(shard=entry.digest, completions=recorded[shard_id]) for shard_id, entry in entries.items()
+            ),
+        )
+    )

@@ -1,0 +1,1 @@
+"""Forgetting prompts and completions that are old."""

@@ -1,0 +1,1 @@
+"""What the gRPC servers share: calls, tokens, messages from strangers, health."""

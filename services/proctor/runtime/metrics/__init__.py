@@ -1,0 +1,1 @@
+"""What workers count and time, and how Prometheus gets it."""

@@ -1,1 +1,0 @@
-"""Migrations of the record store (`proctor.runtime.record_schema`), applied by Alembic without an env.py of its own."""

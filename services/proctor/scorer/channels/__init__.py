@@ -1,0 +1,1 @@
+"""Evidence channels: from graded rows to what a report says."""

@@ -1,0 +1,1 @@
+"""From answers to graded rows, ahead of the audit's end or at it."""

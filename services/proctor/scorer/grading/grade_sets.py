@@ -1,0 +1,67 @@
+"""Grading a shard: what its answers are worth, a row a trial. Pure, and the same whoever does it when."""
+
+from __future__ import annotations
+
+from proctor.domain.canonical import short_id
+from proctor.domain.errors import StoreError
+from proctor.domain.manifest import AnsweredShard, CompletionSet, GradeSet
+from proctor.domain.trial import Completion, Outcome, Shard, Trial
+from proctor.grading import Extractor
+from proctor.scorer.grading.targets import Targets
+
+
+def grade_shard(answered: AnsweredShard, shard: Shard, said: CompletionSet, targets: Targets) -> GradeSet:
+    """Grade what came back of a shard.
+
+    Args:
+        answered: the digests of `shard` and `said`, which the grades name.
+        shard: the trials.
+        said: their completions, in the shard's order; an error row gets no grade.
+        targets: what is right, and how the answers are read.
+
+    Raises:
+        StoreError: the completions are not those of the shard's trials in their order, or an item is not the audit's.
+    """
+    trial_ids = tuple([completion.trial_id for completion in said.completions])
+    if not _are_of(trial_ids, shard):
+        raise StoreError(f"the completions {answered.completions} are not those of the shard {answered.shard}")
+    rows = list(zip(shard.trials, said.completions, strict=True))
+    try:
+        outcomes = tuple([_outcome(trial, one, targets) for trial, one in rows])
+    except KeyError as error:
+        raise StoreError(f"the shard {answered.shard} asks item {error}, which is none of the audit's") from None
+    return GradeSet(
+        shard=answered.shard,
+        completions=answered.completions,
+        extractor=targets.extractor.name,
+        arm=shard.arm,
+        trial_ids=trial_ids,
+        item_ids=tuple([trial.item_id for trial in shard.trials]),
+        variant_ids=tuple([trial.variant_id for trial in shard.trials]),
+        replicates=tuple([trial.replicate for trial in shard.trials]),
+        outcomes=outcomes,
+        truncated=tuple([one.error is None and one.finish_reason == "length" for one in said.completions]),
+    )
+
+
+def fits(grades: GradeSet, answered: AnsweredShard, extractor: Extractor) -> bool:
+    """Whether these are the grades that grading the shard now would give."""
+    named = (grades.shard, grades.completions, grades.extractor)
+    return named == (answered.shard, answered.completions, extractor.name)
+
+
+def _are_of(trial_ids: tuple[str, ...], shard: Shard) -> bool:
+    if len(trial_ids) != len(shard.trials):
+        return False
+    # A shard's id is the digest of its trials' ids: one digest tells what would else take one a trial.
+    return short_id(list(trial_ids)) == shard.shard_id or trial_ids == tuple(trial.trial_id for trial in shard.trials)
+
+
+def _outcome(trial: Trial, completion: Completion, targets: Targets) -> Outcome | None:
+    target = targets.by_item[trial.item_id]
+    if completion.error is not None:
+        return None
+    extracted = targets.extractor.extract(completion.text, trial.choices, trial.labels)
+    if extracted is None:
+        return Outcome.INVALID
+    return Outcome.CORRECT if targets.extractor.agrees(extracted, target) else Outcome.INCORRECT

@@ -1,0 +1,99 @@
+"""Reading a finished audit's answers from the artifact store: graded rows, and the few answers that are shown."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator
+
+from pydantic import ValidationError
+
+from proctor.domain.errors import NewerVersionError, StoreError
+from proctor.domain.manifest import AnsweredShard, AuditManifest, CompletionSet, GradeSet, RewriteSet
+from proctor.domain.trial import Arm, Completion, Shard, Trial
+from proctor.grading import grade
+from proctor.runtime.artifacts.store import ArtifactStore, get_model
+from proctor.scorer.grading.grade_sets import fits, grade_shard
+from proctor.scorer.grading.rows import Rows, RowsBuilder
+from proctor.scorer.grading.targets import Targets
+from proctor.scorer.report.shown import GradedTrial, ShownAnswers, show
+
+logger = logging.getLogger(__name__)
+
+
+def grade_answered(store: ArtifactStore, answered: AnsweredShard, targets: Targets) -> GradeSet:
+    """Grade a shard whose completions are in the store.
+
+    Raises:
+        StoreError: the shard or its completions cannot be read, or do not belong together.
+    """
+    shard = get_model(store, answered.shard, Shard)
+    return grade_shard(answered, shard, get_model(store, answered.completions, CompletionSet), targets)
+
+
+def load_rows(store: ArtifactStore, manifest: AuditManifest, targets: Targets) -> Rows:
+    """The graded trials of an audit: as they were graded when they came in, and graded now where they were not.
+
+    Raises:
+        StoreError: a shard or its completions cannot be read, or do not belong together.
+    """
+    builder = RowsBuilder(targets.by_item)
+    for answered in manifest.answered:
+        builder.add(_grades_at_hand(store, answered, targets) or grade_answered(store, answered, targets))
+    for dead in manifest.dead:
+        builder.add_given_up(get_model(store, dead.shard, Shard))
+    return builder.rows()
+
+
+def load_shown(
+    store: ArtifactStore, manifest: AuditManifest, targets: Targets, rows: Rows, item_ids: Collection[str]
+) -> ShownAnswers:
+    """The direct answers to these items, with their texts. Raises as `load_rows`."""
+    n_answered, found = len(manifest.answered), list[GradedTrial]()
+    for place in rows.shards_that_ask(item_ids):
+        if place < n_answered:
+            calls = (
+                (trial, said) for trial, said in _calls(store, manifest.answered[place]) if trial.item_id in item_ids
+            )
+            found += [_graded(trial, said, targets) for trial, said in calls]
+        else:
+            dead = get_model(store, manifest.dead[place - n_answered].shard, Shard)
+            found += [GradedTrial(trial, None, None) for trial in dead.trials]
+    return show(found, item_ids)
+
+
+def load_messages(store: ArtifactStore, manifest: AuditManifest) -> Iterator[tuple[tuple[Arm, str, int], str]]:
+    """What the routers wrote, by arm, item and router, one shard in memory at a time; a call that failed left no
+    message.
+    """
+    if manifest.transmitted is None:
+        return
+    for answered in get_model(store, manifest.transmitted, RewriteSet).answered:
+        for trial, completion in _calls(store, answered):
+            if completion.error is None:
+                yield (trial.arm, trial.item_id, trial.router_index), completion.text
+
+
+def _grades_at_hand(store: ArtifactStore, answered: AnsweredShard, targets: Targets) -> GradeSet | None:
+    if answered.grades is None:
+        return None
+    try:
+        grades = get_model(store, answered.grades, GradeSet)
+    except (StoreError, ValidationError, NewerVersionError) as error:
+        # Grading it again gives the same rows.
+        logger.warning("the grades of shard %s cannot be used: %s", answered.shard, error)
+        return None
+    return grades if fits(grades, answered, targets.extractor) else None
+
+
+def _graded(trial: Trial, said: Completion, targets: Targets) -> GradedTrial:
+    if said.error is not None:
+        return GradedTrial(trial, said, None)
+    return GradedTrial(trial, said, grade(trial, said, targets.by_item[trial.item_id], targets.extractor))
+
+
+def _calls(store: ArtifactStore, answered: AnsweredShard) -> Iterator[tuple[Trial, Completion]]:
+    said = get_model(store, answered.completions, CompletionSet).completions
+    by_trial = {completion.trial_id: completion for completion in said}
+    for trial in get_model(store, answered.shard, Shard).trials:
+        if (completion := by_trial.get(trial.trial_id)) is not None:
+            yield trial, completion

@@ -1,0 +1,71 @@
+"""What is right for each item of an audit, and how its answers are read: all that grading needs of the items."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from proctor.domain.item import Item
+from proctor.grading import Extractor, resolve_extractor
+from proctor.runtime.artifacts.chunks import StoredItems
+from proctor.runtime.artifacts.store import ArtifactStore
+
+#: Audits whose shards come in turns, and items of all of them together: a hundred megabytes or so.
+_MAX_AUDITS: Final = 8
+_MAX_ITEMS: Final = 500_000
+
+
+class Targets(NamedTuple):
+    """The items of an audit as far as they are graded."""
+
+    extractor: Extractor
+    by_item: Mapping[str, str]
+    """Item id → target, in the order in which the items were drawn."""
+
+
+def load_targets(store: ArtifactStore, items: str, extractor: str) -> Targets:
+    """Read what an ItemIndex says is right.
+
+    Args:
+        items: digest of the ItemIndex.
+        extractor: as the suite names it.
+
+    Raises:
+        BadInputError: the extractor cannot read the items' answers.
+        StoreError: the items cannot be read.
+    """
+    by_item: dict[str, str] = {}
+
+    def noted() -> Iterator[Item]:
+        for item in StoredItems(store, items):
+            by_item[item.item_id] = item.target
+            yield item
+
+    return Targets(resolve_extractor(extractor, noted()), by_item)
+
+
+class TargetsCache:
+    """The targets of the audits that were graded last, so that a shard does not cost reading all items."""
+
+    def __init__(self, *, max_audits: int = _MAX_AUDITS, max_items: int = _MAX_ITEMS) -> None:
+        """Hold at most so many audits, with at most so many items together; the latest is held whatever its size."""
+        self._max_audits, self._max_items = max_audits, max_items
+        self._held: OrderedDict[tuple[str, str], Targets] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, store: ArtifactStore, items: str, extractor: str) -> Targets:
+        """As `load_targets`, of which the result is kept."""
+        key = items, extractor
+        with self._lock:
+            if (held := self._held.get(key)) is None:
+                held = self._held[key] = load_targets(store, items, extractor)
+            self._held.move_to_end(key)
+            while len(self._held) > 1 and self._is_full():
+                self._held.popitem(last=False)
+            return held
+
+    def _is_full(self) -> bool:
+        n_items = sum(len(targets.by_item) for targets in self._held.values())
+        return len(self._held) > self._max_audits or n_items > self._max_items

@@ -1,0 +1,99 @@
+"""The report's page: one self-contained HTML file without script, built from the document alone.
+
+Every expression of the template goes through `visible` and is then escaped, by the environment and not by the
+template's author. The page holds no copy of the document: with no script element at all, nothing in it can run,
+and the digest that it states is that of `report.json` beside it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from proctor.domain.decision import DecisionOutcome
+from proctor.domain.trial import Outcome
+from proctor.scorer import headline as deciding
+from proctor.scorer.page import numbers as wording
+from proctor.scorer.page import view as page
+from proctor.scorer.page.noise_rows import noise_rows
+from proctor.scorer.page.visible import visible
+from proctor.scorer.report.document import Report, RunFacts, report_digest
+
+MAX_IDS_LISTED = 200
+#: The gate's own reasons are fewer; a strategy from elsewhere may bring any number.
+MAX_REASONS_LISTED = 20
+_OUTCOME_WORDS = {
+    Outcome.CORRECT: "Right",
+    Outcome.INCORRECT: "Wrong",
+    Outcome.INVALID: "Unreadable",
+    None: "No answer",
+}
+
+
+def _spelled_out(value: object) -> object:
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return visible(value)
+    return value
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("proctor.scorer", "templates"),
+        autoescape=True,
+        finalize=_spelled_out,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        count=wording.count,
+        counted=wording.counted,
+        percent=wording.percent,
+        points=wording.points,
+        rounded=wording.rounded,
+        p_value=wording.p_value,
+        cut=page.cut,
+        sentence=wording.sentence,
+        outcome_word=lambda outcome: _OUTCOME_WORDS[outcome],
+    )
+    return environment
+
+
+def render(report: Report, *, run: RunFacts | None = None, digest: str | None = None) -> str:
+    """The page of a report, as HTML text to be written in UTF-8.
+
+    Args:
+        run: what belongs to this run alone; shown in the footer, outside the digest.
+        digest: of the document, where it is at hand; a large one takes a second to work out.
+    """
+    found = report.evidence.perturbation
+    return (
+        _environment()
+        .get_template("report.html.jinja")
+        .render(
+            report=report,
+            found=found,
+            run=run or RunFacts(),
+            digest=digest or report_digest(report),
+            outcome=report.decision.outcome,
+            outcomes=DecisionOutcome,
+            headline=page.HEADLINES[report.decision.outcome],
+            why=page.why(report),
+            numbers=deciding.deciding_numbers(report),
+            accuracy_plot=page.accuracy_plot(report),
+            arms=page.arm_rows(report),
+            forest_plots=deciding.forest_plots(report),
+            leaked_share=deciding.leaked_share(report),
+            suspicion_plot=page.suspicion_plot(report),
+            channels=page.channel_rows(report),
+            noise_rows=noise_rows(report.evidence.noise),
+            flagged=page.flagged_ids(report),
+            card=page.card_groups(report),
+            max_ids=MAX_IDS_LISTED,
+            max_reasons=MAX_REASONS_LISTED,
+            max_sentence=page.MAX_SENTENCE_CHARACTERS,
+        )
+    )

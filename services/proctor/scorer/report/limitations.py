@@ -1,0 +1,160 @@
+"""What an audit cannot say: sentences that hold for every audit, and those that this one's conditions call for."""
+
+from __future__ import annotations
+
+from proctor.domain.base import Frozen
+from proctor.domain.evidence import CleanControl, Evidence, Verdict
+from proctor.domain.manifest import AuditManifest
+from proctor.scorer.page.numbers import count, counted, points
+
+CHANNEL_GAPS = {
+    "perturbation": "The benchmark was not asked in other words, so memory of its wording was not looked for.",
+    "noise": "Answers from degraded input were not compared with answers from intact input, so cues that survive "
+    "noise were not looked for.",
+    "exposure": "No training corpus was searched. Whether the benchmark's text was in the training data is not known "
+    "from this report.",
+    "fresh": "No newly written questions of the same kind were asked, so a model that has learned the benchmark in "
+    "every wording would not stand out.",
+    "protocol": "Whether the arms were comparable was not checked.",
+}
+
+
+class Limitation(Frozen):
+    """One thing that an audit cannot say: a code for machines, a sentence for people."""
+
+    code: str
+    text: str
+
+
+def _always(num_variants: int, control: CleanControl | None) -> list[Limitation]:
+    return [
+        Limitation(
+            code="clean_under_this_policy",
+            text="Approved, or clean, means clean under this policy: no effect larger than the suite's limits was "
+            "found. It is not proof that the model never saw the benchmark.",
+        ),
+        _harder_rewording(control),
+        Limitation(
+            code="rewordings_known_too",
+            text="A model that has also memorised the rewordings, or that learned the facts behind the questions "
+            "from leaked text, answers both wordings alike. This comparison does not find it.",
+        ),
+        Limitation(
+            code="silent_memory",
+            text="A memorised item that the model would have answered rightly anyway leaves no trace. Score "
+            "inflation counts only the answers that memory changed, so it is a lower bound of the share of items "
+            "that leaked.",
+        ),
+        Limitation(
+            code="rank_is_not_proof",
+            text="The ranking says where to look first. No single item is proven memorised: with "
+            f"{counted(num_variants, 'rewording', 'rewordings')} an item's own p-value cannot fall below "
+            f"1/{num_variants + 1}, and a lucky guess looks the same.",
+        ),
+        Limitation(
+            code="this_protocol_only",
+            text="The result holds for this model version, benchmark version, prompt, decoding and metric. Compare "
+            "it only with results that have the same protocol digest.",
+        ),
+        Limitation(
+            code="not_how_or_why",
+            text="The audit says nothing of how or when an item was seen, nor whether anyone meant it.",
+        ),
+    ]
+
+
+def _harder_rewording(control: CleanControl | None) -> Limitation:
+    code = "harder_rewording"
+    if control is None:
+        return Limitation(
+            code=code,
+            text="A rewording that is simply harder looks like memory. Without control items, which no model can "
+            "have seen, accuracy alone cannot tell the two apart.",
+        )
+    return Limitation(
+        code=code,
+        text="A rewording that is simply harder looks like memory. The two are told apart by what rewording cost "
+        f"{control.model_id[:80]!r}, which a person declared clean: if that has seen the benchmark, or loses more by "
+        "rewording than this model would without memory, memory is taken for difficulty.",
+    )
+
+
+def limitations(
+    manifest: AuditManifest, evidence: Evidence, *, n_selected: int, n_left_out: int, n_unanswered: int
+) -> tuple[Limitation, ...]:
+    """The limits of an audit: first what its own conditions call for, then what holds for every audit.
+
+    Args:
+        n_selected: items that the suite drew from the benchmark.
+        n_left_out: those of them that took no part in the perturbation evidence.
+        n_unanswered: trials to which no answer came back.
+    """
+    suite, found = manifest.suite, evidence.perturbation
+    special: list[Limitation] = []
+
+    def add(code: str, text: str) -> None:
+        special.append(Limitation(code=code, text=text))
+
+    if not manifest.model_digest_verified:
+        add(
+            "weights_not_proven",
+            "The endpoint did not prove which weights it serves. That it is the pinned version is the operator's word.",
+        )
+    if manifest.backend == "infer":
+        add(
+            "decoding_not_sent",
+            "The endpoint's contract has no place for decoding settings, so it answered under its own; decoding_config "
+            "says what was asked for, not what was done.",
+        )
+    if found is None or found.verdict in (Verdict.INVALID, Verdict.NOT_AUDITED):
+        add("no_perturbation_evidence", "The canonical wording and the rewordings could not be compared.")
+    elif found.minimum_detectable_points > suite.scoring.max_allowed_contaminated_items_pct:
+        limit = suite.scoring.max_allowed_contaminated_items_pct
+        more = (
+            f" About {counted(found.items_needed_to_approve, 'item', 'items')} would settle it if the effect stays "
+            "as it was measured."
+            if found.items_needed_to_approve is not None and found.items_needed_to_approve > found.n_items
+            else ""
+        )
+        add(
+            "too_few_items",
+            f"With {counted(found.n_items, 'item', 'items')} the audit reliably finds score inflation of "
+            f"{points(found.minimum_detectable_points, apart_from=(limit,))} or more, while the suite's limit is "
+            f"{points(limit)}. That nothing was found says little.{more}",
+        )
+    if found is not None and found.leaked_share is None:
+        add(
+            "guess_chance_unknown",
+            "How often a guess would be right is not known for these items, so the share of leaked items was not "
+            "estimated from score inflation.",
+        )
+    for channel in sorted(evidence.not_audited):
+        add(
+            f"{channel}_not_audited",
+            CHANNEL_GAPS.get(channel, f"The channel {channel[:80]!r} did not run, so nothing is known from it."),
+        )
+    if n_left_out:
+        add(
+            "items_left_out",
+            f"{count(n_left_out)} of the {counted(n_selected, 'selected item', 'selected items')} took no part in "
+            "the comparison. Nothing is known of them.",
+        )
+    if n_unanswered:
+        add(
+            "answers_missing",
+            f"{counted(n_unanswered, 'prompt', 'prompts')} got no answer from the endpoint. A missing answer counts "
+            "neither as right nor as wrong.",
+        )
+    if suite.decoding.temperature > 0.0:
+        add(
+            "answers_drawn_at_random",
+            f"Answers were drawn at random (temperature {suite.decoding.temperature:g}), so the same model can "
+            "answer otherwise next time. The intervals count that only as far as it shows between items.",
+        )
+    if manifest.card.task_set.get("content_digest") is None:
+        add(
+            "benchmark_not_bound",
+            "The protocol card holds no digest of the benchmark's file, so it cannot show later which text was asked.",
+        )
+    control = None if found is None else found.control
+    return (*special, *_always(suite.perturbation.num_variants_per_item, control))

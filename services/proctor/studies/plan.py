@@ -1,0 +1,275 @@
+"""What an audit will cost and could find, before anything runs: what `proctor audit plan` computes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from proctor.domain.errors import BadInputError, ProctorError
+from proctor.domain.hub import NO_HUB, HubAccess
+from proctor.domain.prices import Prices
+from proctor.domain.suite import Suite
+from proctor.domain.suite_budget import BudgetSection
+from proctor.evidence.answers import guess_chance
+from proctor.evidence.planning.approval import AUDITS, approval_chance, detectable_share, items_for_approval
+from proctor.evidence.planning.families import FAMILIES, Family
+from proctor.evidence.planning.simulated_audits import Limits
+from proctor.formats.benchmark_files import benchmark_file
+from proctor.formats.items import load_items, select_items
+from proctor.studies.rewording_calls import rewording_calls, rewording_note
+from proctor.studies.router_calls import router_calls, router_note
+from proctor.text.prompt import prompt_bytes
+
+if TYPE_CHECKING:
+    from proctor.domain.item import Item
+
+#: The article's volumes, and the three that it recommends.
+VARIANTS: Final = (2, 3, 4, 9)
+#: Bytes of UTF-8 a token: common byte-pair vocabularies come to about four in English and fewer in other scripts,
+#: whose characters take more bytes.
+BYTES_PER_TOKEN: Final = 4
+#: Seed of the simulations. The plan of a suite is the same whenever it is asked for.
+_SEED: Final = 0
+_SIMULATED_CHANNELS: Final = {"perturbation", "protocol"}
+
+
+class Benchmark(NamedTuple):
+    """What is known of a suite's items without asking anyone."""
+
+    items: tuple[Item, ...] | None
+    """The items that would be asked; None where they cannot be read here."""
+    n: int
+    """How many are asked: those, or the sample size."""
+    available: int | None
+    """Items of the whole benchmark."""
+    notes: tuple[str, ...]
+
+
+class PlanRow(NamedTuple):
+    """An audit with this many variants an item. Shares and chances are fractions."""
+
+    variants: int
+    own: bool
+    """Whether it is the suite's own number."""
+    trials: int
+    prompt_tokens: int | None
+    output_tokens_at_most: int
+    cost: float | None
+    """At most, for it counts every answer at its ceiling of tokens."""
+    detectable_share: float | None
+    approval_chance: float
+
+
+class FamilyChance(NamedTuple):
+    """A family of models, and the chance that a clean one is approved with the suite's own variants."""
+
+    name: str
+    title: str
+    approval_chance: float
+
+
+class AuditPlan(NamedTuple):
+    """What a suite's audit will cost and could find."""
+
+    suite: str
+    items: int
+    available: int | None
+    family: Family
+    why_family: str
+    rows: tuple[PlanRow, ...]
+    families: tuple[FamilyChance, ...]
+    items_for_90: int | None
+    alpha: float
+    budget: BudgetSection
+    all_trials: int
+    """Trials of the suite's own number of variants, with the first calls of the rewording model and the routers'."""
+    notes: tuple[str, ...]
+
+    @property
+    def own(self) -> PlanRow:
+        """The row of the suite's own number of variants."""
+        return next(row for row in self.rows if row.own)
+
+
+def plan_audit(
+    suite: Suite,
+    base: Path,
+    bundle: Path,
+    benchmarks: Path | None = None,
+    *,
+    hub: HubAccess = NO_HUB,
+    family: str | None = None,
+    prices: Prices | None = None,
+    progress: Callable[[str], None] = lambda text: None,
+    audits: int = AUDITS,
+) -> AuditPlan:
+    """Plan the audit of a suite.
+
+    Args:
+        suite: the suite.
+        base: the folder that its relative paths start from.
+        bundle: the reference bundle, for the benchmark that Proctor ships.
+        benchmarks: the operator's folder of benchmarks, for suites that name no file.
+        hub: what may be read of the hub; by default nothing.
+        family: name of the family of models to assume; by default one that fits the items.
+        prices: for the cost; there is none without.
+        progress: told what is being computed.
+        audits: simulated ones for each figure.
+
+    Raises:
+        BadInputError: when the suite's files cannot be read or used, or there is no such family.
+    """
+    benchmark = read_benchmark(suite, base, bundle, benchmarks, hub)
+    assumed, why = assume(suite, benchmark.items, family)
+    limits, own, n = Limits.of(suite), suite.perturbation.num_variants_per_item, benchmark.n
+    prompt_bytes = None if benchmark.items is None else _prompt_bytes(suite, benchmark.items)
+    rows = []
+    for variants in sorted({*VARIANTS, own}):
+        progress(f"simulating audits with {variants} variants an item")
+        trials = n * (1 + variants)
+        prompt = None if prompt_bytes is None else math.ceil(prompt_bytes * (1 + variants) / BYTES_PER_TOKEN)
+        output = trials * suite.decoding.max_tokens
+        rows.append(
+            PlanRow(
+                variants=variants,
+                own=variants == own,
+                trials=trials,
+                prompt_tokens=prompt,
+                output_tokens_at_most=output,
+                cost=None if prices is None or prompt is None else prices.of(prompt, output),
+                detectable_share=detectable_share(
+                    assumed, n, variants, _rng(variants), alpha=suite.scoring.significance_alpha, audits=audits
+                ),
+                approval_chance=approval_chance(assumed, n, variants, limits, _rng(variants), audits=audits),
+            )
+        )
+    progress("simulating audits with more items")
+    others = {**FAMILIES, assumed.name: assumed}
+    return AuditPlan(
+        suite=suite.audit_suite_id,
+        items=n,
+        available=benchmark.available,
+        family=assumed,
+        why_family=why,
+        rows=tuple(rows),
+        families=tuple(
+            FamilyChance(one.name, one.title, approval_chance(one, n, own, limits, _rng(own), audits=audits))
+            for one in others.values()
+        ),
+        items_for_90=items_for_approval(assumed, own, limits, _rng(own), audits=audits),
+        alpha=suite.scoring.significance_alpha,
+        budget=suite.budget,
+        all_trials=n * (1 + own) + rewording_calls(suite, n) + sum(router_calls(suite, n)),
+        notes=(*benchmark.notes, *_reservations(suite, n)),
+    )
+
+
+def read_benchmark(
+    suite: Suite, base: Path, bundle: Path, benchmarks: Path | None, hub: HubAccess = NO_HUB
+) -> Benchmark:
+    """The items that an audit would ask, or their number alone where they are not at hand.
+
+    A suite may name its benchmark without saying where it is, and a dataset of the hub may be out of reach: what can
+    be said is then said of the sample size. A file that is named and cannot be read is a mistake.
+
+    Raises:
+        BadInputError: for such a file, or one that holds what is no item or no rewording.
+    """
+    dataset = suite.dataset
+    if dataset.hub_id is None and benchmark_file(dataset, base, bundle, benchmarks) is None:
+        reason = (
+            f"the suite says not where the items of {dataset.benchmark_name} are (dataset_config.path, or hub_id and "
+            "hub_revision), which the audit itself will need"
+        )
+        return _unread(suite, reason)
+    try:
+        loaded = load_items(dataset, base, bundle, benchmarks, hub=hub)
+    except BadInputError:
+        raise
+    except ProctorError as error:
+        return _unread(suite, str(error))
+    items = select_items(loaded.items, dataset)
+    notes = (*loaded.notes(dataset), *_imported(suite, base, items))
+    return Benchmark(items, len(items), len(loaded.items), notes)
+
+
+def _unread(suite: Suite, reason: str) -> Benchmark:
+    size = suite.dataset.sample_size
+    note = f"planned for sample_size, {size:,} items, and without prompt tokens, because the items are not read: "
+    return Benchmark(None, size, None, (note + reason,))
+
+
+def _imported(suite: Suite, base: Path, items: tuple[Item, ...]) -> tuple[str, ...]:
+    """A note where a file of rewordings has too few of them for the suite."""
+    from proctor.formats.named_file import read_named_file
+    from proctor.formats.rewordings import match_rewordings, parse_rewordings
+
+    if suite.perturbation.rewordings_path is None:
+        return ()
+    path, wanted = base / suite.perturbation.rewordings_path, suite.perturbation.num_variants_per_item
+    data = read_named_file(path, "perturbation_config.rewordings_path")
+    matched = match_rewordings(parse_rewordings(data, str(path)), items, suite.dataset.benchmark_name).by_item
+    short = sum(len(matched.get(item.item_id, ())) < wanted for item in items)
+    # A strategy beside it multiplies the rewordings.
+    if suite.perturbation.perturbation_strategy != "imported" or not short:
+        return ()
+    return (f"{path} has fewer than {wanted} rewordings for {short:,} of the {len(items):,} items",)
+
+
+def assume(suite: Suite, items: tuple[Item, ...] | None, name: str | None) -> tuple[Family, str]:
+    """The family that a plan assumes, and why.
+
+    By default guessers where every item has options: a model then knows an item or picks an option, with the chance
+    that the suite or the number of options gives. Otherwise `beta_1_1`, where every answer is a coin of its own:
+    nothing is known of how answers to open questions vary with the wording, and of the families whose rewordings are
+    independent none needs more items, so a plan that suffices for it suffices for what is more consistent.
+
+    Raises:
+        BadInputError: where there is no family of this name.
+    """
+    chance = guess_chance(suite.scoring, items or ())
+    has_options = bool(items) and all(item.choices for item in items or ())
+    why = "it was asked for"
+    if name is None and has_options:
+        name, why = "guessers", "every item has options, so that an item is known or guessed"
+    elif name is None:
+        name = "beta_1_1"
+        why = "how answers vary with the wording is not known yet, and this calls for many items"
+    if name not in FAMILIES:
+        raise BadInputError(f"--family {name!r} is not a family of models; there are: {', '.join(FAMILIES)}")
+    family = FAMILIES[name]
+    if name == "guessers" and chance is not None:
+        family = family._replace(
+            title=f"guessers (75 % known, the rest guessed with chance {chance:.2g})", unknown_chance=chance
+        )
+    return family, why
+
+
+def _prompt_bytes(suite: Suite, items: tuple[Item, ...]) -> int:
+    """Bytes of the canonical prompts, with template and solved examples. A variant counts like its item."""
+    return sum(prompt_bytes(suite.prompt, item.question, item.choices) for item in items)
+
+
+def _reservations(suite: Suite, items: int) -> tuple[str, ...]:
+    """What the plan takes for granted."""
+    notes = [
+        "counts stand before admission: an item without an admitted rewording is not asked, and one may get fewer "
+        "than it should",
+        f"tokens of prompts are estimated ({BYTES_PER_TOKEN} bytes of UTF-8 each, a rewording as long as its item); "
+        f"answers are counted at their ceiling, max_tokens {suite.decoding.max_tokens:,}",
+    ]
+    if others := sorted(set(suite.scoring.required_channels) - _SIMULATED_CHANNELS):
+        notes.append(f"chances of approval suppose that the other required channels are clean: {', '.join(others)}")
+    if suite.scoring.method == "per_item_t_test":
+        notes.append("the suite blocks by the article's rule; the leaked share is what the default p-value finds")
+    notes += [note for note in (rewording_note(suite, items), router_note(suite, items)) if note]
+    return tuple(notes)
+
+
+def _rng(variants: int) -> np.random.Generator:
+    """A row's own stream, so that its figures are the same beside any other rows."""
+    return np.random.default_rng([_SEED, variants])
