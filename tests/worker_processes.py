@@ -21,7 +21,8 @@ from kombu import Connection
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.messages import Message, RunShards, ShardAnswer, ShardsAnswered, ShardToRun
 from proctor.domain.trial import Arm, Decoding, Shard, Trial
-from proctor.runtime.artifacts.store import LocalArtifacts, put_model
+from proctor.runtime.artifacts.local import LocalArtifacts
+from proctor.runtime.artifacts.store import put_model
 from proctor.runtime.redis.presence import Presence
 from proctor.runtime.settings import Settings
 from tests.support import REPOSITORY, wait_until

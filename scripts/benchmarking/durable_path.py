@@ -34,7 +34,8 @@ from proctor.localstack.services import WORKERS_GIVE_WAY
 from proctor.router.audit import AuditInputs
 from proctor.router.submit.endpoints import resolve_endpoint
 from proctor.runtime.artifacts.chunks import put_item_chunks, put_variant_chunks
-from proctor.runtime.artifacts.store import ArtifactStore, open_artifacts, put_model
+from proctor.runtime.artifacts.opening import open_artifacts
+from proctor.runtime.artifacts.store import ArtifactStore, put_model
 from proctor.runtime.records.store import AuditState, Records
 from proctor.runtime.settings import Settings
 

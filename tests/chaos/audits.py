@@ -12,7 +12,7 @@ from kombu.exceptions import OperationalError
 from proctor.domain.messages import StartAudit
 from proctor.formats.suites import load_suite
 from proctor.router.audit import gather, submit
-from proctor.runtime.artifacts.store import open_artifacts
+from proctor.runtime.artifacts.opening import open_artifacts
 from proctor.runtime.records.store import AuditState, Records
 from tests.chaos.arithmetic import Benchmark
 from tests.chaos.cluster import Cluster

@@ -22,8 +22,8 @@ import pytest
 import redis
 
 from proctor.localstack.stack import LocalStack, StackSpec
+from proctor.runtime.artifacts.local import LocalArtifacts
 from proctor.runtime.artifacts.objects import StoredObject
-from proctor.runtime.artifacts.store import LocalArtifacts
 from proctor.runtime.records.audit_state import AuditState
 from proctor.runtime.records.store import Records
 from proctor.runtime.settings import Settings

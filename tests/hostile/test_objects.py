@@ -12,9 +12,11 @@ import pytest
 from proctor.domain.canonical import bytes_digest
 from proctor.domain.errors import TooLargeError
 from proctor.runtime.artifacts import store as artifacts
+from proctor.runtime.artifacts.local import LocalArtifacts
 from proctor.runtime.artifacts.location import S3Location
+from proctor.runtime.artifacts.packing import object_name
 from proctor.runtime.artifacts.s3 import S3Artifacts
-from proctor.runtime.artifacts.store import ArtifactStore, LocalArtifacts, object_name
+from proctor.runtime.artifacts.store import ArtifactStore
 from tests.hostile.limited import run_limited
 
 _GET = """

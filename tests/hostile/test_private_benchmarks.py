@@ -23,7 +23,7 @@ from proctor.router.barring import Barrier
 from proctor.router.dispatch import Dispatcher
 from proctor.router.submit.allowed import approved
 from proctor.router.submit.endpoints import resolve_endpoint, resolve_paraphraser, resolve_router
-from proctor.runtime.artifacts.store import LocalArtifacts
+from proctor.runtime.artifacts.local import LocalArtifacts
 from proctor.runtime.operator_text import MAX_FILE_BYTES
 from proctor.runtime.records.store import AuditState, Records
 from proctor.runtime.settings import Settings

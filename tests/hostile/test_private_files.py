@@ -16,7 +16,7 @@ import pytest
 from proctor.localstack.service import Plan, Readiness, Service
 from proctor.localstack.state import locked
 from proctor.localstack.supervised import Supervised
-from proctor.runtime.artifacts.store import LocalArtifacts
+from proctor.runtime.artifacts.local import LocalArtifacts
 from proctor.runtime.files import write_atomic
 from proctor.runtime.private import prepare_database, tighten
 from proctor.runtime.records.store import Records

@@ -22,8 +22,9 @@ from proctor.router.retention.daily import retain_once
 from proctor.router.retention.forgetting import MIN_RETENTION_DAYS, Forgotten, Period, forget
 from proctor.router.retention.kept import KeptDigests
 from proctor.runtime.artifacts import objects as stored_objects
+from proctor.runtime.artifacts.local import LocalArtifacts
 from proctor.runtime.artifacts.objects import REFRESH_AFTER
-from proctor.runtime.artifacts.store import LocalArtifacts, object_name
+from proctor.runtime.artifacts.packing import object_name
 from proctor.runtime.records.audit_state import AuditState
 from proctor.runtime.records.store import Records
 from proctor.runtime.settings import Settings

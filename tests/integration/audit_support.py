@@ -31,7 +31,7 @@ from proctor.gateway.server import running
 from proctor.router.audit import AuditInputs
 from proctor.router.ledger.store import Ledger, PlannedShard, Setback
 from proctor.router.pools.store import Pools
-from proctor.runtime.artifacts.store import LocalArtifacts
+from proctor.runtime.artifacts.local import LocalArtifacts
 from proctor.runtime.grpc.serving import Address
 from proctor.runtime.grpc.tokens import server_tokens
 from proctor.runtime.records.audit_state import AuditState

@@ -35,7 +35,7 @@ from proctor.router.dispatch import Dispatcher
 from proctor.router.ledger.store import Ledger
 from proctor.router.pools.store import Pools
 from proctor.runtime.artifacts.chunks import get_items, put_variants
-from proctor.runtime.artifacts.store import LocalArtifacts
+from proctor.runtime.artifacts.local import LocalArtifacts
 from proctor.runtime.records.store import AuditState, Records
 from proctor.runtime.redis.presence import Presence
 from proctor.runtime.settings import Settings

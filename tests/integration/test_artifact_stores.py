@@ -19,19 +19,13 @@ from hypothesis import strategies as st
 from proctor.domain.errors import BadInputError, StoreError
 from proctor.domain.item import Item
 from proctor.domain.manifest import ItemSet
+from proctor.runtime.artifacts.local import LocalArtifacts
 from proctor.runtime.artifacts.location import S3Location
 from proctor.runtime.artifacts.objects import REFRESH_AFTER, StoredObject
+from proctor.runtime.artifacts.opening import open_artifacts
+from proctor.runtime.artifacts.packing import max_stored_bytes, object_name, packed
 from proctor.runtime.artifacts.s3 import S3Artifacts
-from proctor.runtime.artifacts.store import (
-    LocalArtifacts,
-    StoreOfArtifacts,
-    get_model,
-    max_stored_bytes,
-    object_name,
-    open_artifacts,
-    packed,
-    put_model,
-)
+from proctor.runtime.artifacts.store import StoreOfArtifacts, get_model, put_model
 from proctor.runtime.settings import Settings
 from tests.s3_server import CREDENTIALS, Answer, Bucket, ScriptedS3, moto_server, only_credentials
 from tests.support import free_port

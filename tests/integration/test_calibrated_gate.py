@@ -37,7 +37,8 @@ from proctor.perturbation.encoder import resolve_encoder
 from proctor.perturbation.remembering import RememberingEncoder
 from proctor.perturbation.tasks import variants_for
 from proctor.runtime.artifacts.chunks import get_variants, put_items
-from proctor.runtime.artifacts.store import LocalArtifacts, put_model
+from proctor.runtime.artifacts.local import LocalArtifacts
+from proctor.runtime.artifacts.store import put_model
 from proctor.runtime.records.store import Records
 from proctor.runtime.settings import Settings
 from tests.support import missing, shared_data

@@ -19,7 +19,7 @@ from proctor.domain.manifest import ItemSet, VariantSet
 from proctor.perturbation.library.fidelity import fidelities, with_controls
 from proctor.router.audit import AuditInputs
 from proctor.runtime.artifacts.chunks import put_items, put_variants
-from proctor.runtime.artifacts.store import LocalArtifacts
+from proctor.runtime.artifacts.local import LocalArtifacts
 from proctor.runtime.records.store import Records
 from proctor.runtime.settings import Settings
 from proctor.scorer.page.html import render

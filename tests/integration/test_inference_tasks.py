@@ -27,7 +27,8 @@ from proctor.domain.trial import Arm, Completion, Decoding, Shard, Trial
 from proctor.inference.reference.model import ReferenceModel, weights_digest
 from proctor.inference.worker import attempts, shards, tasks
 from proctor.inference.worker.event_loop import EventLoopThread
-from proctor.runtime.artifacts.store import LocalArtifacts, get_model, put_model
+from proctor.runtime.artifacts.local import LocalArtifacts
+from proctor.runtime.artifacts.store import get_model, put_model
 from proctor.runtime.redis.presence import Held, Presence
 from proctor.runtime.settings import Settings
 from tests.support import free_port, wait_until

@@ -30,7 +30,8 @@ from proctor.perturbation.library.store import VariantLibrary
 from proctor.perturbation.rewrites import read_answers
 from proctor.perturbation.tasks import variants_for
 from proctor.runtime.artifacts.chunks import get_variants, put_items
-from proctor.runtime.artifacts.store import LocalArtifacts, get_model, put_model
+from proctor.runtime.artifacts.local import LocalArtifacts
+from proctor.runtime.artifacts.store import get_model, put_model
 from proctor.runtime.records.store import Records
 from proctor.runtime.settings import Settings
 from proctor.studies.calibration import labelled_pairs

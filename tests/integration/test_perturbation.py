@@ -29,7 +29,8 @@ from proctor.perturbation.strategies.option_shuffle import OptionShuffle
 from proctor.perturbation.strategies.wordings import Wordings, WordingsData
 from proctor.perturbation.tasks import variants_for
 from proctor.runtime.artifacts.chunks import get_variants, put_items
-from proctor.runtime.artifacts.store import LocalArtifacts, put_model
+from proctor.runtime.artifacts.local import LocalArtifacts
+from proctor.runtime.artifacts.store import put_model
 from proctor.runtime.packaged_encoder import PACKAGED_DIGEST
 from proctor.runtime.records.store import Records
 from proctor.runtime.settings import Settings

@@ -9,7 +9,7 @@ import pytest
 from proctor.cli.audits.report_files import report_page
 from proctor.domain.decision import DecisionEvent
 from proctor.domain.errors import StoreError
-from proctor.runtime.artifacts.store import LocalArtifacts
+from proctor.runtime.artifacts.local import LocalArtifacts
 from proctor.scorer.report.document import Report, report_digest, to_json
 from tests.report_samples import in_review
 

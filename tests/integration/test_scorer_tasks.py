@@ -15,7 +15,8 @@ from proctor.domain.manifest import AnsweredShard, AuditManifest, GradeSet, Item
 from proctor.domain.messages import AuditScored, GradeShards, Message, ScoreAudit, ShardsGraded
 from proctor.domain.trial import Outcome
 from proctor.runtime.artifacts.chunks import put_items, put_variants
-from proctor.runtime.artifacts.store import LocalArtifacts, get_model, put_model
+from proctor.runtime.artifacts.local import LocalArtifacts
+from proctor.runtime.artifacts.store import get_model, put_model
 from proctor.runtime.messaging import tasks as runtime_tasks
 from proctor.runtime.records.store import Records
 from proctor.runtime.redis.tries import Tries

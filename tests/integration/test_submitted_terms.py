@@ -17,7 +17,7 @@ from proctor.domain.suite_budget import BudgetSection
 from proctor.formats.suites import load_suite
 from proctor.router.audit import AuditView, gather, submit, view
 from proctor.router.budget import terms_of
-from proctor.runtime.artifacts.store import LocalArtifacts
+from proctor.runtime.artifacts.local import LocalArtifacts
 from proctor.runtime.records.store import Records
 from proctor.runtime.settings import Settings
 

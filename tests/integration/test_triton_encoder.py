@@ -21,9 +21,9 @@ from proctor.perturbation.library.store import VariantLibrary
 from proctor.perturbation.strategies.compose import Chain
 from proctor.perturbation.strategies.option_shuffle import OptionShuffle
 from proctor.perturbation.strategies.wordings import Wordings, WordingsData
+from proctor.perturbation.triton_embedding.client import TritonEncoder
 from proctor.perturbation.triton_embedding.contract import MAX_TEXT_BYTES
 from proctor.perturbation.triton_embedding.repository import write_embedding_model
-from proctor.perturbation.triton_encoder import TritonEncoder
 from proctor.runtime.packaged_encoder import PACKAGED_DIGEST, PACKAGED_NAME, packaged_folder
 from proctor.runtime.records.store import Records
 from tests.support import REPOSITORY, missing

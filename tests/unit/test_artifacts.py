@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from proctor.domain.canonical import bytes_digest
 from proctor.domain.errors import BadInputError, StoreError
+from proctor.runtime.artifacts.local import LocalArtifacts
 from proctor.runtime.artifacts.location import S3Location, s3_location
-from proctor.runtime.artifacts.store import LocalArtifacts, object_name, open_artifacts, packed, unpacked
+from proctor.runtime.artifacts.opening import open_artifacts
+from proctor.runtime.artifacts.packing import object_name, packed, unpacked
 from proctor.runtime.settings import Settings
 
 

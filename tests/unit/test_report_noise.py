@@ -14,7 +14,7 @@ from proctor.domain.manifest import ItemSet, VariantSet
 from proctor.domain.trial import Completion, Trial
 from proctor.formats.router_table import read_router_table
 from proctor.router.transmission import plan_routers, plan_workers
-from proctor.runtime.artifacts.store import LocalArtifacts
+from proctor.runtime.artifacts.local import LocalArtifacts
 from proctor.scorer.page.html import render
 from proctor.scorer.report.document import Report, report_digest, to_json
 from tests.report_samples import LETTERS, SampleAudit, approved, poisoned

@@ -15,7 +15,8 @@ from proctor.inference.worker import attempts
 from proctor.inference.worker.attempts import Attempts
 from proctor.inference.worker.event_loop import EventLoopThread
 from proctor.router.plan import shard_of
-from proctor.runtime.artifacts.store import LocalArtifacts, put_model
+from proctor.runtime.artifacts.local import LocalArtifacts
+from proctor.runtime.artifacts.store import put_model
 
 
 class _FullFor(LocalArtifacts):

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from proctor.domain.errors import EncoderError
 from proctor.perturbation.encoder import resolve_encoder
+from proctor.perturbation.triton_embedding.client import TritonEncoder
 from proctor.perturbation.triton_embedding.contract import MAX_TEXT_BYTES
 from proctor.perturbation.triton_embedding.wire import batches
-from proctor.perturbation.triton_encoder import TritonEncoder
 from proctor.runtime.settings import EncoderPrecision
 from tests.embedding_server import (
     DIGEST,

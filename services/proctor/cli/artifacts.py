@@ -69,7 +69,7 @@ def prune(days: int, override_suites: bool, dry_run: bool, home: Path, output: s
     from proctor.localstack.state import live_state
     from proctor.router.ledger.store import Ledger
     from proctor.router.retention.forgetting import Period, forget
-    from proctor.runtime.artifacts.store import open_artifacts
+    from proctor.runtime.artifacts.opening import open_artifacts
     from proctor.runtime.private import tighten_stores
     from proctor.runtime.records.store import Records
     from proctor.runtime.settings import Settings

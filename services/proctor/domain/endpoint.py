@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from proctor.domain.backends import Backend
 from proctor.domain.base import Frozen
 from proctor.domain.canonical import short_id
-from proctor.domain.suite_types import Backend
 
 
 class Balance(StrEnum):

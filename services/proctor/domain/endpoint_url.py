@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from proctor.domain.backends import Backend
 from proctor.domain.errors import BadInputError
 from proctor.domain.problems import quoted
-
-if TYPE_CHECKING:
-    # The suite's types read URLs by this module.
-    from proctor.domain.suite_types import Backend
 
 IN_PROCESS: Final = "in-process"
 #: A socket in the file system of this machine; only an operator can name one.

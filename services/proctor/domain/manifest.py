@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 from pydantic import Field
 
+from proctor.domain.backends import Backend
 from proctor.domain.base import Frozen
 from proctor.domain.canonical import json_digest
 from proctor.domain.card import ProtocolCard
 from proctor.domain.fidelity import Fidelity
 from proctor.domain.item import Item, Rejection, Variant
 from proctor.domain.suite import Suite
-from proctor.domain.suite_types import Backend
 from proctor.domain.trial import Arm, Completion, Decoding, Outcome, Trial
 
 #: Items that are stored, planned and graded together: few enough that a service never holds a large audit whole.

@@ -14,6 +14,7 @@ from typing import Any, Final, Self
 from pydantic import Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
+from proctor.domain.backends import Backend
 from proctor.domain.base import Frozen
 from proctor.domain.endpoint import Balance, Discovery, DnsDiscovery, Replica
 from proctor.domain.endpoint_url import EndpointUrl, OddUrlError, backend_of, endpoint_url, shown
@@ -22,7 +23,6 @@ from proctor.domain.operator_json import operator_object
 from proctor.domain.prices import Price
 from proctor.domain.prices import Prices as Prices
 from proctor.domain.problems import path_text, quoted
-from proctor.domain.suite_types import Backend
 
 _EXAMPLE: Final = '{"prod": "grpc://triton:8001", "org/model": {"url": "https://host/v1", "private": true}}'
 _MAX_ID: Final = 200

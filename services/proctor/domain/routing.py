@@ -11,8 +11,9 @@ from typing import Final, Literal, NamedTuple
 
 from pydantic import Field
 
+from proctor.domain.backends import Backend
 from proctor.domain.base import Frozen
-from proctor.domain.suite_types import Backend, ContentHash, Endpoint
+from proctor.domain.suite_types import ContentHash, Endpoint
 from proctor.domain.trial import Arm, Decoding
 
 #: The paper's largest router count.

@@ -11,11 +11,11 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from proctor.domain.backends import Backend as Backend
 from proctor.domain.base import Frozen
 from proctor.domain.hub import HUB_ID, HUB_REVISION
 from proctor.domain.routing import ProtocolSection
 from proctor.domain.suite_budget import BudgetSection
-from proctor.domain.suite_types import Backend as Backend
 from proctor.domain.suite_types import ContentHash, Endpoint, Fraction, Percent, Seed
 from proctor.domain.trial import Decoding
 

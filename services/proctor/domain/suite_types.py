@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
@@ -51,4 +51,3 @@ Fraction = Annotated[float, Field(gt=0.0, lt=1.0)]
 #: The largest integer that canonical JSON (RFC 8785) can hold.
 Seed = Annotated[int, Field(ge=0, le=2**53 - 1)]
 Percent = Annotated[float, Field(ge=0.0, le=100.0)]
-Backend = Literal["triton", "openai", "infer", "in_process"]

@@ -31,7 +31,8 @@ from proctor.router.audit import AuditData, gather, subject_of, submit, unended,
 from proctor.router.ledger.store import Ledger
 from proctor.router.pools.store import Pools
 from proctor.router.submit.endpoints import paraphraser_notes
-from proctor.runtime.artifacts.store import ArtifactStore, open_artifacts
+from proctor.runtime.artifacts.opening import open_artifacts
+from proctor.runtime.artifacts.store import ArtifactStore
 from proctor.runtime.messaging.tasks import configure, send
 from proctor.runtime.private import tighten_stores
 from proctor.runtime.records.store import AuditRecord, Records, UnreadableAudit

@@ -25,7 +25,7 @@ from proctor.gateway.rpc import audit_pb2
 from proctor.perturbation.library.store import VariantLibrary
 from proctor.perturbation.serving.rpc import perturbation_pb2
 from proctor.perturbation.serving.stream_engine import StreamEngine
-from proctor.runtime.artifacts.store import packed, unpacked
+from proctor.runtime.artifacts.packing import packed, unpacked
 from proctor.runtime.grpc.messages import Unreadable, reader
 from proctor.runtime.messaging.foreign_entries import _fault
 from tests.fuzz.target import Target

@@ -48,7 +48,7 @@ def fidelity(audit_id: str, grounds: str, despite_block: bool, home: Path, outpu
     from proctor.cli.terminal import print_json, say
     from proctor.cli.variants.declaring import declare_clean
     from proctor.cli.variants.opening import records_of, settings_of
-    from proctor.runtime.artifacts.store import open_artifacts
+    from proctor.runtime.artifacts.opening import open_artifacts
 
     settings = settings_of(home)
     with records_of(settings) as records:

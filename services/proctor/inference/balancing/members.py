@@ -11,7 +11,8 @@ from typing import Final
 
 from proctor.domain.endpoint import Balance, EndpointSpec
 from proctor.domain.errors import ProctorError
-from proctor.inference.balancing.discovery.found import Discovery, Found, discovery_of
+from proctor.inference.balancing.discovery.choosing import discovery_of
+from proctor.inference.balancing.discovery.found import Discovery, Found
 from proctor.inference.balancing.member import Member
 from proctor.inference.balancing.queue_watch import QueueWatch
 from proctor.inference.worker.backend import Server

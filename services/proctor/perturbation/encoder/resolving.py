@@ -32,7 +32,7 @@ def resolve_encoder(setting: str | None, precision: EncoderPrecision = EncoderPr
     """
     if setting is not None and setting.startswith(("grpc:", "grpcs:")):
         # Here, because the client imports this package.
-        from proctor.perturbation.triton_encoder import TritonEncoder
+        from proctor.perturbation.triton_embedding.client import TritonEncoder
 
         return TritonEncoder(setting)
     return at_precision(_in_process(setting), precision)

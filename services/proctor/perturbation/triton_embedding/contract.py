@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from proctor.perturbation.encoder import Encoder
+from proctor.perturbation.encoder.protocol import Encoder
 
 #: Texts in (BYTES, one a row), unit vectors out (FP32, one a row).
 TEXT: Final = "TEXT"

@@ -10,7 +10,7 @@ import numpy as np
 
 from proctor.domain.canonical import FULL_DIGEST
 from proctor.domain.errors import EncoderError
-from proctor.perturbation.encoder import Vectors
+from proctor.perturbation.encoder.protocol import Vectors
 from proctor.perturbation.triton_embedding.contract import (
     DIGEST_PARAMETER,
     EMBEDDING,

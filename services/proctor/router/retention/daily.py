@@ -11,7 +11,7 @@ from typing import Final
 
 from proctor.router.ledger.store import Ledger
 from proctor.router.retention.forgetting import Forgotten, Period, forget
-from proctor.runtime.artifacts.store import open_artifacts
+from proctor.runtime.artifacts.opening import open_artifacts
 from proctor.runtime.records.store import Records
 from proctor.runtime.settings import Settings
 

@@ -22,7 +22,7 @@ from proctor.domain.errors import BadInputError, StoreError
 from proctor.runtime.artifacts.location import S3Location
 from proctor.runtime.artifacts.names import is_object_name
 from proctor.runtime.artifacts.objects import REFRESH_AFTER, StoredObject
-from proctor.runtime.artifacts.store import check_size, max_stored_bytes, object_name, packed, unpacked
+from proctor.runtime.artifacts.packing import check_size, max_stored_bytes, object_name, packed, unpacked
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig, S3Config

@@ -19,7 +19,8 @@ from pydantic import ValidationError
 
 from proctor.domain.errors import NewerVersionError, ProctorError
 from proctor.domain.messages import QUEUES, Message
-from proctor.runtime.artifacts.store import ArtifactStore, open_artifacts
+from proctor.runtime.artifacts.opening import open_artifacts
+from proctor.runtime.artifacts.store import ArtifactStore
 from proctor.runtime.messaging import versions as message_versions
 from proctor.runtime.messaging.broker_loss import take_refusals_for_losses
 from proctor.runtime.messaging.dead_letters import DeadLetters, Fault

@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from proctor.domain.backends import Backend
 from proctor.domain.errors import NewerVersionError
 from proctor.domain.messages import ShardAnswer
-from proctor.domain.suite_types import Backend
 from proctor.domain.trial import ANSWER_STAGE, PARAPHRASE_STAGE, TRANSMIT_STAGE, Arm
 
 if TYPE_CHECKING:

@@ -1,11 +1,11 @@
-"""A replica as it was found, and how an endpoint's replicas are found."""
+"""A replica as it was found, and what finds replicas."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from proctor.domain.endpoint import DnsDiscovery, EndpointSpec, Replica
+from proctor.domain.endpoint import EndpointSpec, Replica
 
 
 class Found(NamedTuple):
@@ -32,27 +32,3 @@ class Discovery(Protocol):
     async def watch(self, found: Callable[[Sequence[Found]], None], missed: Callable[[str], None]) -> None:
         """Call `found` with all replicas whenever they are others, and `missed` with the cause when it cannot look."""
         ...
-
-
-class Listed:
-    """The replicas that the operator listed, or the one URL."""
-
-    def __init__(self, spec: EndpointSpec) -> None:
-        self._found = [Found(replica) for replica in spec.replicas or (Replica(url=spec.url),)]
-
-    async def watch(self, found: Callable[[Sequence[Found]], None], missed: Callable[[str], None]) -> None:
-        """See `Discovery.watch`: they stay as they are."""
-        found(self._found)
-
-
-def discovery_of(spec: EndpointSpec) -> Discovery:
-    """How the replicas of an endpoint are found."""
-    if spec.discovery is None:
-        return Listed(spec)
-    if isinstance(spec.discovery, DnsDiscovery):
-        from proctor.inference.balancing.discovery.dns import DnsNames
-
-        return DnsNames(spec.discovery)
-    from proctor.inference.balancing.discovery.endpoint_slices import EndpointSlices
-
-    return EndpointSlices(spec.discovery)

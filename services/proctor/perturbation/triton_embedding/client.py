@@ -12,7 +12,7 @@ import numpy as np
 
 from proctor.domain.canonical import DIGEST_OR_PREFIX, digest_matches
 from proctor.domain.errors import EncoderError
-from proctor.perturbation.encoder import Vectors
+from proctor.perturbation.encoder.protocol import Vectors
 from proctor.perturbation.triton_embedding.contract import TEXT
 from proctor.perturbation.triton_embedding.wire import (
     MEND,
