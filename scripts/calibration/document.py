@@ -9,7 +9,7 @@ from calibration.cells import Measure, Row
 from calibration.judging import Verdict
 from calibration.markdown import listed, percent, table
 from proctor.domain.errors import BadInputError
-from proctor.evidence.wording import counted
+from proctor.evidence.written_numbers import counted
 
 Tables = Mapping[str, Sequence[Row]]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from proctor.cli.audits.words import STEPS, conclusion, duration, exit_code, progress, step
+from proctor.cli.audits.status_lines import STEPS, conclusion, duration, exit_code, progress, step
 from proctor.domain.decision import DecisionOutcome, Reason
 from proctor.domain.errors import ExitCode
 from proctor.gateway.status import AuditStatus, Trials, Verdict

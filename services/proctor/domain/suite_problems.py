@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from proctor.domain.problems import Fault, Path, Problem, SuiteProblems
 from proctor.domain.strict_json import Document, read_document
 from proctor.domain.suite import Suite
-from proctor.domain.suite_words import fault_of, meant_key
+from proctor.domain.suite_messages import fault_of, meant_key
 
 __all__ = ["Problem", "SuiteProblems", "parse_suite"]
 

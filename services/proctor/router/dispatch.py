@@ -20,6 +20,7 @@ from proctor.domain.manifest import PromptSet
 from proctor.domain.messages import Message, WriteDecision
 from proctor.router import rewrites
 from proctor.router.audit import AuditView, RewritingRound, view
+from proctor.router.awaited import request_of, step_of
 from proctor.router.budget import exceeded
 from proctor.router.counting import Counting
 from proctor.router.finishing import NOTHING_TO_ASK, ending
@@ -27,7 +28,6 @@ from proctor.router.handing_out import HandingOut, Waiting
 from proctor.router.ledger.loss import loss
 from proctor.router.ledger.store import Ledger, Setback
 from proctor.router.pools.store import Pools
-from proctor.router.requests import request_of, step_of
 from proctor.router.stages import Stage, StageParts, pool_of, stage_outcome, stage_parts, stage_under_way
 from proctor.runtime.artifacts.store import ArtifactStore, get_model, put_model
 from proctor.runtime.metrics.recording import Redelivery

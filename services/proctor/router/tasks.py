@@ -31,12 +31,12 @@ from proctor.domain.messages import (
 from proctor.router import intake as answers
 from proctor.router import rewrites
 from proctor.router.audit import inputs_of
+from proctor.router.awaited import PROBE_EVERY_S, probe_again
 from proctor.router.barring import Barrier
 from proctor.router.counting import count_away
 from proctor.router.dispatch import RUNNING, Dispatcher
 from proctor.router.ledger.store import Ledger
 from proctor.router.pools.store import Pools
-from proctor.router.requests import PROBE_EVERY_S, probe_again
 from proctor.router.stages import pools_of, state_to_go_on_in
 from proctor.runtime.artifacts.store import put_model
 from proctor.runtime.messaging.events import publish_decision

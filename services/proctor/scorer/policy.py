@@ -16,7 +16,7 @@ from proctor.domain.evidence import Evidence, PerturbationEvidence, Verdict
 from proctor.domain.suite import Suite
 from proctor.evidence.perturbation.channel import limits_not_excluded, limits_passed
 from proctor.evidence.perturbation.clean_control import Grounds, grounds
-from proctor.evidence.wording import as_score, counted, in_points, percent, points
+from proctor.evidence.written_numbers import as_score, counted, in_points, percent, points
 
 _UNUSABLE = (Verdict.INVALID, Verdict.NOT_AUDITED)
 

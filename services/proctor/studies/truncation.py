@@ -97,7 +97,7 @@ def as_json(audit: TruncationAudit) -> dict[str, Any]:
 
 def _chosen(logs: Sequence[Sequence[RunLog]], filter_name: str | None) -> list[RunLog]:
     """One run of each log, under the same filter."""
-    from proctor.evidence.paired.wording import no_such_extractor
+    from proctor.evidence.paired.statements import no_such_extractor
 
     names = [[run.extractor for run in log] for log in logs]
     if filter_name is None and all(len(log) == 1 for log in logs):

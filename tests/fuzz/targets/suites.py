@@ -52,7 +52,7 @@ def _feed_url(data: bytes) -> None:
 TARGETS = (
     Target(
         "suite",
-        ("proctor.domain.strict_json", "proctor.domain.suite_problems", "proctor.domain.suite_words"),
+        ("proctor.domain.strict_json", "proctor.domain.suite_problems", "proctor.domain.suite_messages"),
         _feed_suite,
         _suites,
         (BadInputError,),

@@ -12,8 +12,8 @@ from proctor.cli.audits.away import Attendant
 from proctor.cli.audits.following import follow
 from proctor.cli.audits.report_files import report_page
 from proctor.cli.audits.showing import left_alone
-from proctor.cli.audits.words import EXIT_CODES as EXIT_CODES
-from proctor.cli.audits.words import STEPS
+from proctor.cli.audits.status_lines import EXIT_CODES as EXIT_CODES
+from proctor.cli.audits.status_lines import STEPS
 from proctor.cli.terminal import say
 from proctor.domain.decision import DecisionEvent
 from proctor.domain.errors import ProctorError

@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
-from proctor.cli.audits.words import progress, step
+from proctor.cli.audits.status_lines import progress, step
 from proctor.cli.terminal import clean, say
 from proctor.gateway.status import AuditStatus
 

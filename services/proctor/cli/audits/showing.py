@@ -90,7 +90,7 @@ def _listed(audit: AuditStatus | UnreadableAudit) -> dict[str, Any]:
 
 
 def _row(audit: AuditStatus | UnreadableAudit) -> tuple[str, ...]:
-    from proctor.cli.audits.words import progress, step
+    from proctor.cli.audits.status_lines import progress, step
     from proctor.runtime.records.audit_state import UnreadableAudit
 
     if isinstance(audit, UnreadableAudit):
@@ -127,7 +127,7 @@ def watch(audit_id: str, server: str | None, home: Path, output: str) -> ExitCod
 
     from proctor.cli.audits.away import Attendant, running_stack
     from proctor.cli.audits.following import follow
-    from proctor.cli.audits.words import exit_code
+    from proctor.cli.audits.status_lines import exit_code
     from proctor.gateway.watching import watch as watched
 
     attendant = Attendant(None if server else running_stack(home))
@@ -157,7 +157,7 @@ def left_alone(audit_id: str, server: str | None = None) -> str:
 
 def print_status(status: AuditStatus) -> None:
     """Print an audit's status: one sentence, and what there is to say beside it."""
-    from proctor.cli.audits.words import conclusion, failure_lines, workers_away
+    from proctor.cli.audits.status_lines import conclusion, failure_lines, workers_away
 
     say(conclusion(status))
     submitted = f"{status.created_at or '–'} by {status.submitter}"

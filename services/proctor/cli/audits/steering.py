@@ -35,7 +35,7 @@ def submit(suite_file: Path, priority: str, server: str | None, home: Path, outp
     null), notes[].
     """
     from proctor.cli.audits.away import Attendant, running_stack
-    from proctor.cli.audits.words import STEPS, workers_away
+    from proctor.cli.audits.status_lines import STEPS, workers_away
     from proctor.domain.messages import Priority
 
     with desk(home, server) as audits:

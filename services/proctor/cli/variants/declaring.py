@@ -12,7 +12,7 @@ from proctor.domain.evidence import PerturbationEvidence, Verdict
 from proctor.domain.fidelity import MAX_GROUNDS_CHARACTERS, Fidelity
 from proctor.domain.manifest import VariantIndex
 from proctor.evidence.answers import PairedAnswers
-from proctor.evidence.wording import counted, in_points, points
+from proctor.evidence.written_numbers import counted, in_points, points
 from proctor.formats.faults import shown
 from proctor.perturbation.library.fidelity import CleanModel, measure_fidelity, record_fidelity
 from proctor.router.audit import view

@@ -13,7 +13,7 @@ import numpy as np
 
 from proctor.domain.base import Frozen
 from proctor.domain.evidence import Estimate, Verdict
-from proctor.evidence.fresh import wording as words
+from proctor.evidence.fresh import statements as words
 from proctor.evidence.fresh.bootstrap import Excess, FreshAnswers, measure_excess, t_quantile, t_upper_tail
 from proctor.evidence.fresh.hardness import MODELS_FOR_SLOPE
 from proctor.evidence.intervals import wilson, z_quantile

@@ -21,7 +21,7 @@ from proctor.domain.routing import Condition, ProtocolSection, RouterKind
 from proctor.domain.suite import ScoringSection
 from proctor.domain.trial import Outcome
 from proctor.evidence.answers import Answer
-from proctor.evidence.noise.channel_wording import reasons_for
+from proctor.evidence.noise.channel_statements import reasons_for
 from proctor.evidence.noise.comparing import Compared, Comparisons, Right, changes, compare, significant_counts
 from proctor.evidence.noise.leaks import Reading, router_leaks
 from proctor.evidence.noise.summary import is_invalid, noise_summary

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from proctor.domain.noise import HypothesisTest, NoiseSetting
 from proctor.evidence.multiplicity import holm
 from proctor.evidence.noise.gains import heterogeneity_p, one_sided_mcnemar, page_trend
-from proctor.evidence.wording import counted, p_text
+from proctor.evidence.written_numbers import counted, p_text
 
 _NOTHING = "The table has no valid setting."
 

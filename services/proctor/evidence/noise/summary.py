@@ -30,7 +30,7 @@ from proctor.evidence.multiplicity import holm
 from proctor.evidence.noise.gains import one_sided_mcnemar
 from proctor.evidence.noise.hypotheses import gains_exist, models_differ, transitions_turn
 from proctor.evidence.noise.sensitivity import contamination_sensitivity, score_confidence
-from proctor.evidence.noise.wording import conclusion
+from proctor.evidence.noise.table_statements import conclusion
 from proctor.evidence.protocol.channel import MAX_INVALID_SHARE
 
 DEFAULT_ALPHA: Final = 0.05

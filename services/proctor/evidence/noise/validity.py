@@ -9,7 +9,7 @@ from proctor.domain.evidence import ArmAccuracy
 from proctor.domain.routing import Condition, RouterKind
 from proctor.evidence.multiplicity import holm
 from proctor.evidence.protocol.channel import MAX_FAILED_SHARE, MAX_INVALID_SHARE, TOLERANCE, fisher_two_sided
-from proctor.evidence.wording import counted, percent
+from proctor.evidence.written_numbers import counted, percent
 
 #: The paper's clean baseline.
 BASELINE: Final = Condition(RouterKind.CLEAN, 1)

@@ -20,7 +20,7 @@ from proctor.domain.errors import BadInputError
 from proctor.domain.run_log import LoggedAnswer, RunLog
 from proctor.evidence.intervals import wilson
 from proctor.evidence.multiplicity import holm
-from proctor.evidence.paired import wording as words
+from proctor.evidence.paired import statements as words
 from proctor.evidence.paired.discordance import (
     PairCounts,
     agresti_min,

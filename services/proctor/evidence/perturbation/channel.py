@@ -33,7 +33,7 @@ from proctor.evidence.perturbation.power import POWER, items_needed_to_approve, 
 from proctor.evidence.perturbation.ranking import ranked_items
 from proctor.evidence.perturbation.singletons import singletons
 from proctor.evidence.perturbation.studentised import studentised_test
-from proctor.evidence.wording import as_score, counted, in_points, p_text, points
+from proctor.evidence.written_numbers import as_score, counted, in_points, p_text, points
 
 NULL_HYPOTHESIS = (
     "Over items, the model's mean accuracy on the canonical wording is no higher than on the admitted rewordings "

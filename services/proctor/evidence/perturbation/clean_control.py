@@ -24,7 +24,7 @@ from proctor.domain.suite import MODEL_STRATEGIES, GovernanceSection, ScoringSec
 from proctor.evidence.answers import PairedAnswers
 from proctor.evidence.intervals import wilson
 from proctor.evidence.perturbation.control import controlled_inflation
-from proctor.evidence.wording import as_score, counted, in_points, p_text, points
+from proctor.evidence.written_numbers import as_score, counted, in_points, p_text, points
 
 NULL_HYPOTHESIS = (
     "Rewording costs the audited model as much as it cost the clean model: as many points of accuracy, or as large a "

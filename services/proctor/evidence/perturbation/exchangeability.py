@@ -20,7 +20,7 @@ import numpy as np
 from scipy import special
 
 from proctor.evidence.answers import FloatArray, IntArray, PairedAnswers
-from proctor.evidence.wording import counted
+from proctor.evidence.written_numbers import counted
 
 #: Convolution costs the square of the informative items: 20,000 take about a tenth of a second.
 EXACT_LIMIT = 20_000

@@ -16,7 +16,7 @@ import numpy as np
 from proctor.domain.evidence import Singletons
 from proctor.evidence.answers import PairedAnswers
 from proctor.evidence.perturbation.exchangeability import EXACT_LIMIT, exact_upper_tail, saddlepoint_upper_tail
-from proctor.evidence.wording import counted, p_text
+from proctor.evidence.written_numbers import counted, p_text
 
 NULL_HYPOTHESIS = "Of an item that is right in one wording alone, that wording is each of its V + 1 equally often."
 NOTE = "A description of the sample. It is never a ground for approval: a contaminated model may show no excess."

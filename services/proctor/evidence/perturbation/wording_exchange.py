@@ -17,7 +17,7 @@ from scipy import special
 
 from proctor.evidence.answers import FloatArray, IntArray
 from proctor.evidence.perturbation.exchangeability import EXACT_LIMIT, TailResult
-from proctor.evidence.wording import counted
+from proctor.evidence.written_numbers import counted
 
 #: A finer common denominator of the shares is treated as none: half a step of it moves no tail.
 _FINEST_STEP = 10_000

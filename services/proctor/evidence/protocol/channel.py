@@ -20,7 +20,7 @@ from proctor.domain.trial import Outcome
 from proctor.evidence.answers import Answer, FloatArray
 from proctor.evidence.intervals import mean_share
 from proctor.evidence.multiplicity import holm
-from proctor.evidence.wording import counted, p_text, percent
+from proctor.evidence.written_numbers import counted, p_text, percent
 
 #: Two points of answers lost in one arm move its accuracy by at most two points: less than half of the article's
 #: 5-point limit. Smaller differences are left to the intervals.

@@ -15,11 +15,11 @@ from proctor.domain.evidence import Verdict
 from proctor.domain.run_log import LoggedAnswer, RunLog
 from proctor.evidence.intervals import wilson
 from proctor.evidence.multiplicity import holm
-from proctor.evidence.paired import wording as comparison_words
+from proctor.evidence.paired import statements as comparison_words
 from proctor.evidence.paired.discordance import PairCounts, agresti_min, mcnemar_exact
 from proctor.evidence.paired.equivalence import equivalence
 from proctor.evidence.paired.pairing import Pairs, pair
-from proctor.evidence.protocol import truncation_wording as words
+from proctor.evidence.protocol import truncation_statements as words
 from proctor.evidence.protocol.channel import TOLERANCE
 from proctor.evidence.protocol.truncation_results import (
     FAMILY,

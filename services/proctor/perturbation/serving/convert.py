@@ -17,7 +17,7 @@ from proctor.domain.errors import BadInputError
 from proctor.domain.item import MAX_CHOICES, Item, Measurements, Rejection, Variant
 from proctor.domain.problems import SuiteProblems, visible
 from proctor.domain.suite import PerturbationSection
-from proctor.domain.suite_words import fault_of
+from proctor.domain.suite_messages import fault_of
 from proctor.formats.rewordings import Rewording
 from proctor.perturbation.admission.gate import EMPTY, MAX_QUESTION_CHARACTERS, TOO_LONG
 from proctor.perturbation.admission.measure import ItemPair, Measured

@@ -8,7 +8,7 @@ from proctor.domain.evidence import RouterComparison, RouterLeaks, Verdict
 from proctor.domain.routing import RouterKind
 from proctor.domain.suite import ScoringSection
 from proctor.evidence.noise.comparing import Comparisons, significant_counts
-from proctor.evidence.wording import counted, p_text, percent, points
+from proctor.evidence.written_numbers import counted, p_text, percent, points
 
 
 def reasons_for(

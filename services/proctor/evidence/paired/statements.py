@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from proctor.domain.run_log import RunLog
-from proctor.evidence.wording import counted, p_text, percent, points
+from proctor.evidence.written_numbers import counted, p_text, percent, points
 
 if TYPE_CHECKING:
     from proctor.evidence.paired.pairing import Pairs

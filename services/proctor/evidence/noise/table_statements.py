@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from proctor.domain.noise import HypothesisTest, NoiseModel, NoiseSetting
-from proctor.evidence.wording import counted, p_text
+from proctor.evidence.written_numbers import counted, p_text
 
 #: More names than this make a sentence unreadable; the table has them all.
 _MAX_NAMED = 12

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from proctor.domain.evidence import Estimate
-from proctor.evidence.wording import counted, in_points, p_text, percent, points
+from proctor.evidence.written_numbers import counted, in_points, p_text, percent, points
 
 _LIMIT_OF_ONE = (
     "Without reference models, fresh items that are simply harder look like memory: this comparison trusts that they "
