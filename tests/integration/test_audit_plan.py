@@ -18,7 +18,7 @@ from proctor.evidence.planning.families import FAMILIES
 from proctor.formats.items import load_items, select_items
 from proctor.formats.suites import load_suite
 from proctor.router.plan import plan_trials
-from proctor.studies import plan as planning
+from proctor.studies import plan
 from tests.support import shared_data
 
 Write = Callable[..., Path]
@@ -64,7 +64,7 @@ def suite_file(tmp_path: Path) -> Write:
 @pytest.fixture
 def planned(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Plan:
     """Plans with few simulated audits, for tests that ask for no figure of theirs."""
-    monkeypatch.setattr(planning, "plan_audit", functools.partial(planning.plan_audit, audits=400))
+    monkeypatch.setattr(plan, "plan_audit", functools.partial(plan.plan_audit, audits=400))
     return _planned(capsys)
 
 

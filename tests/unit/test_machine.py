@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from proctor.cli.main import main
-from proctor.localstack.doctor import installed as machine
+from proctor.localstack.doctor import installed
 from proctor.localstack.doctor.installed import Finding, State, examine
 from proctor.localstack.ports import free_ports
 from proctor.runtime.packaged_encoder import PACKAGED_DIGEST
@@ -62,7 +62,7 @@ def test_a_bundle_without_models_is_a_warning(settings: Settings, tmp_path: Path
 def test_doctor_exits_1_when_something_required_is_missing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(machine, "valkey_binary", lambda: None)
+    monkeypatch.setattr(installed, "valkey_binary", lambda: None)
     monkeypatch.setattr("signal.signal", lambda number, handler: None)
     assert main(["doctor", "--home", str(tmp_path), "--format", "json"]) == 1
     report = json.loads(capsys.readouterr().out)

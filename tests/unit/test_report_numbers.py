@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.domain.evidence import Estimate
-from proctor.scorer.page import numbers as wording
-from proctor.scorer.page.numbers import Side
+from proctor.scorer.page import phrases
+from proctor.scorer.page.phrases import Side
 from proctor.scorer.page.plots import Axis, Interval, Limit, interval_plot, nice_axis, rank_plot
 
 
@@ -20,37 +20,37 @@ def _estimate(value: float | None, low: float | None, high: float | None) -> Est
 
 
 def test_a_number_is_never_rounded_onto_a_limit_that_it_is_not() -> None:
-    assert wording.rounded(4.96, 1, apart_from=(5.0,)) == "4.96"
-    assert wording.rounded(5.004, 1, apart_from=(5.0,)) == "5.004"
-    assert wording.rounded(5.0, 1, apart_from=(5.0,)) == "5.0"
-    assert wording.p_value(0.04996, apart_from=(0.05,)) == "0.04996"
+    assert phrases.rounded(4.96, 1, apart_from=(5.0,)) == "4.96"
+    assert phrases.rounded(5.004, 1, apart_from=(5.0,)) == "5.004"
+    assert phrases.rounded(5.0, 1, apart_from=(5.0,)) == "5.0"
+    assert phrases.p_value(0.04996, apart_from=(0.05,)) == "0.04996"
 
 
 @given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6))
 def test_rounding_keeps_to_its_side_of_the_limit(value: float, limit: float) -> None:
-    shown = float(wording.rounded(value, 1, apart_from=(limit,)).replace(wording.MINUS, "-"))
+    shown = float(phrases.rounded(value, 1, apart_from=(limit,)).replace(phrases.MINUS, "-"))
     assert abs(shown - value) <= 0.05 + 1e-9
 
 
 def test_signs_units_and_tiny_numbers_read_well() -> None:
-    assert wording.rounded(-0.04, 1) == "0.0"
-    assert wording.points(-5.53) == "−5.5\N{NO-BREAK SPACE}points"
-    assert wording.points(1.0) == "1.0\N{NO-BREAK SPACE}point"
-    assert wording.points(None) == "undefined"
-    assert wording.percent(0.8125) == "81.2\N{NO-BREAK SPACE}%"
-    assert wording.p_value(0.0) == "<\N{NO-BREAK SPACE}0.0001"
-    assert wording.p_value(0.00123) == "0.0012"
-    assert wording.p_value(1.0) == "1.00"
-    assert wording.counted(1, "item", "items") == "1 item"
-    assert wording.counted(1500, "item", "items") == "1,500 items"
+    assert phrases.rounded(-0.04, 1) == "0.0"
+    assert phrases.points(-5.53) == "−5.5\N{NO-BREAK SPACE}points"
+    assert phrases.points(1.0) == "1.0\N{NO-BREAK SPACE}point"
+    assert phrases.points(None) == "undefined"
+    assert phrases.percent(0.8125) == "81.2\N{NO-BREAK SPACE}%"
+    assert phrases.p_value(0.0) == "<\N{NO-BREAK SPACE}0.0001"
+    assert phrases.p_value(0.00123) == "0.0012"
+    assert phrases.p_value(1.0) == "1.00"
+    assert phrases.counted(1, "item", "items") == "1 item"
+    assert phrases.counted(1500, "item", "items") == "1,500 items"
 
 
 def test_a_sentence_is_typeset() -> None:
-    assert wording.sentence("it is -5.5 points (95 % interval -6 to 2e-3)") == (
+    assert phrases.sentence("it is -5.5 points (95 % interval -6 to 2e-3)") == (
         "It is −5.5\N{NO-BREAK SPACE}points (95\N{NO-BREAK SPACE}% interval −6 to 2e-3)."
     )
-    assert wording.sentence("the model-7 did x-1") == "The model-7 did x-1."
-    assert wording.sentence("") == ""
+    assert phrases.sentence("the model-7 did x-1") == "The model-7 did x-1."
+    assert phrases.sentence("") == ""
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_sentence_is_typeset() -> None:
     ],
 )
 def test_an_interval_says_where_it_has_no_bound(estimate: Estimate, words: str) -> None:
-    assert wording.interval(estimate, digits=1, unit="points").replace(wording.NBSP, " ") == words
+    assert phrases.interval(estimate, digits=1, unit="points").replace(phrases.NBSP, " ") == words
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_an_interval_says_where_it_has_no_bound(estimate: Estimate, words: str) 
     ],
 )
 def test_the_side_of_the_limits_is_read_from_the_bounds(estimate: Estimate, side: Side) -> None:
-    assert wording.side(estimate, allowed=5, blocked=10) is side
+    assert phrases.side(estimate, allowed=5, blocked=10) is side
 
 
 @given(st.lists(st.floats(-1e9, 1e9), max_size=8))

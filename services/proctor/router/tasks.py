@@ -28,8 +28,7 @@ from proctor.domain.messages import (
     TakeOn,
     VariantsBuilt,
 )
-from proctor.router import intake as answers
-from proctor.router import rewrites
+from proctor.router import intake, rewrites
 from proctor.router.audit import inputs_of
 from proctor.router.awaited import PROBE_EVERY_S, probe_again
 from proctor.router.barring import Barrier
@@ -190,13 +189,13 @@ def take_on(message: TakeOn) -> None:
 @handles(ShardsAnswered, given_up=_let_go, often=True)
 def shards_answered(message: ShardsAnswered) -> None:
     """Record answers, or their failures, and hand out what comes next."""
-    answers.take_in(_dispatcher(), message)
+    intake.take_in(_dispatcher(), message)
 
 
 @handles(ShardsGraded, given_up=_let_go, often=True)
 def shards_graded(message: ShardsGraded) -> None:
     """Keep the grades for the scorer."""
-    answers.note_grades(_dispatcher(), message)
+    intake.note_grades(_dispatcher(), message)
 
 
 @handles(Reconcile)

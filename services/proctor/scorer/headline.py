@@ -10,8 +10,8 @@ from markupsafe import Markup
 
 from proctor.domain.decision import DecisionOutcome
 from proctor.domain.evidence import Estimate, PerturbationEvidence
-from proctor.scorer.page import numbers as wording
-from proctor.scorer.page.numbers import Side, p_value, points, rounded
+from proctor.scorer.page import phrases
+from proctor.scorer.page.phrases import Side, p_value, points, rounded
 from proctor.scorer.page.plots import Interval, Limit, interval_plot, nice_axis
 from proctor.scorer.report.document import Report
 
@@ -74,7 +74,7 @@ def _status(side: Side, allowed: str, blocked: str, estimate: Estimate) -> str:
 
 def _inflation(report: Report, found: PerturbationEvidence) -> DecidingNumber:
     estimate, (allowed, blocked) = found.score_inflation, _point_limits(report)
-    side = wording.side(estimate, allowed=allowed, blocked=blocked)
+    side = phrases.side(estimate, allowed=allowed, blocked=blocked)
     reading = _interval_words(estimate, digits=1, unit="points", limits=(allowed, blocked))
     return DecidingNumber(
         name="Score inflation",
@@ -98,7 +98,7 @@ def _inflation(report: Report, found: PerturbationEvidence) -> DecidingNumber:
 
 def _contamination_score(report: Report, found: PerturbationEvidence) -> DecidingNumber:
     estimate, limit = found.contamination_score, report.suite.scoring.contamination_threshold
-    side = wording.side(estimate, allowed=limit, blocked=limit)
+    side = phrases.side(estimate, allowed=limit, blocked=limit)
     reading = _interval_words(estimate, digits=_CS_DIGITS, limits=(limit,))
     return DecidingNumber(
         name="Contamination Score",
@@ -126,7 +126,7 @@ def _p_value(report: Report, found: PerturbationEvidence) -> DecidingNumber:
     # A small p with a harmless effect is no alarm, so red is for a model that is blocked.
     alarm = Side.PAST if report.decision.outcome is DecisionOutcome.BLOCK else Side.ACROSS
     value = p_value(found.p_value, apart_from=(alpha,))
-    rarity, limit = (-math.log10(max(p, wording.SMALLEST_P)) for p in (found.p_value, alpha))
+    rarity, limit = (-math.log10(max(p, phrases.SMALLEST_P)) for p in (found.p_value, alpha))
     return DecidingNumber(
         name="p-value",
         meaning="How often chance alone would give a difference this large if wording made none.",
@@ -140,7 +140,7 @@ def _p_value(report: Report, found: PerturbationEvidence) -> DecidingNumber:
             title="p-value against its limit, rarer to the right",
             description=f"{value}; the limit is {alpha:g}",
             rows=[Interval("", rarity, rarity, rarity, "", "square")],
-            axis=nice_axis([0, -math.log10(wording.SMALLEST_P)]),
+            axis=nice_axis([0, -math.log10(phrases.SMALLEST_P)]),
             limits=[Limit(limit, "", "block")],
             compact=True,
         ),
@@ -152,8 +152,8 @@ def _known(estimate: Estimate) -> list[float]:
 
 
 def _interval_words(estimate: Estimate, *, digits: int, unit: str = "", limits: Sequence[float] = ()) -> str:
-    words = wording.interval(estimate, digits=digits, unit=unit, apart_from=limits)
-    return f"{wording.level(estimate)} interval {words}"
+    words = phrases.interval(estimate, digits=digits, unit=unit, apart_from=limits)
+    return f"{phrases.level(estimate)} interval {words}"
 
 
 def forest_plots(report: Report) -> tuple[Markup, ...]:
@@ -166,10 +166,10 @@ def forest_plots(report: Report) -> tuple[Markup, ...]:
     inflation, score = found.score_inflation, found.contamination_score
     inflation_reading = (
         f"{points(inflation.value, apart_from=(allowed, blocked))}  "
-        f"({wording.interval(inflation, digits=1, apart_from=(allowed, blocked))})"
+        f"({phrases.interval(inflation, digits=1, apart_from=(allowed, blocked))})"
     )
     score_value = "undefined" if score.value is None else rounded(score.value, _CS_DIGITS, apart_from=(threshold,))
-    score_reading = f"{score_value}  ({wording.interval(score, digits=_CS_DIGITS, apart_from=(threshold,))})"
+    score_reading = f"{score_value}  ({phrases.interval(score, digits=_CS_DIGITS, apart_from=(threshold,))})"
     score_limits = [Limit(threshold, f"limit {threshold:g}", "block")]
     if review != threshold:
         score_limits.append(Limit(review, f"review past {review:g}", "review"))

@@ -13,7 +13,7 @@ import numpy as np
 
 from proctor.domain.base import Frozen
 from proctor.domain.evidence import Estimate, Verdict
-from proctor.evidence.fresh import statements as words
+from proctor.evidence.fresh import statements
 from proctor.evidence.fresh.bootstrap import Excess, FreshAnswers, measure_excess, t_quantile, t_upper_tail
 from proctor.evidence.fresh.hardness import MODELS_FOR_SLOPE
 from proctor.evidence.intervals import wilson, z_quantile
@@ -99,19 +99,19 @@ def fresh_evidence(
     verdict: Verdict
     reasons: tuple[str, ...]
     if excess.low is None or excess.high is None:
-        verdict, reasons = Verdict.INVALID, (words.missing(n, m),)
+        verdict, reasons = Verdict.INVALID, (statements.missing(n, m),)
     elif models == 1:
-        verdict, reasons = Verdict.INCONCLUSIVE, (words.one_reference_model(excess),)
+        verdict, reasons = Verdict.INCONCLUSIVE, (statements.one_reference_model(excess),)
     elif excess.low > block_points and p_value < alpha:
-        verdict, reasons = Verdict.CONTAMINATED, (words.past_limit(excess, block_points, p_value, alpha),)
+        verdict, reasons = Verdict.CONTAMINATED, (statements.past_limit(excess, block_points, p_value, alpha),)
     elif excess.high <= allowed_points:
-        verdict, reasons = Verdict.CLEAN, (words.within_limit(excess, allowed_points),)
+        verdict, reasons = Verdict.CLEAN, (statements.within_limit(excess, allowed_points),)
     else:
-        verdict, reasons = Verdict.INCONCLUSIVE, words.not_excluded(excess, allowed_points, p_value, detectable)
+        verdict, reasons = Verdict.INCONCLUSIVE, statements.not_excluded(excess, allowed_points, p_value, detectable)
     return FreshEvidence(
         verdict=verdict,
-        reasons=reasons + words.caveats(models, MODELS_FOR_SLOPE, scatter, outside),
-        null_hypothesis=words.null_hypothesis(models),
+        reasons=reasons + statements.caveats(models, MODELS_FOR_SLOPE, scatter, outside),
+        null_hypothesis=statements.null_hypothesis(models),
         method=method,
         n_benchmark=n,
         n_fresh=m,

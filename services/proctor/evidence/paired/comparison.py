@@ -20,7 +20,7 @@ from proctor.domain.errors import BadInputError
 from proctor.domain.run_log import LoggedAnswer, RunLog
 from proctor.evidence.intervals import wilson
 from proctor.evidence.multiplicity import holm
-from proctor.evidence.paired import statements as words
+from proctor.evidence.paired import statements
 from proctor.evidence.paired.discordance import (
     PairCounts,
     agresti_min,
@@ -69,7 +69,7 @@ def compare_runs(
     paired = [pair(first, second) for _, first, second in matched]
     for pairs, (name, first, second) in zip(paired, matched, strict=True):
         if not pairs.answers:
-            raise BadInputError(words.nothing_in_common(name, first, second, pairs))
+            raise BadInputError(statements.nothing_in_common(name, first, second, pairs))
     streams = np.random.SeedSequence(seed).spawn(len(paired))
     compared = tuple(
         _compare(name, pairs, first.regraded, np.random.default_rng(stream), tolerance, alpha)
@@ -88,7 +88,7 @@ def compare_runs(
         extractors=compared,
         only_in_one=_only_in_one(a, b, matched),
     )
-    return comparison.model_copy(update={"conclusion": words.conclusion(comparison)})
+    return comparison.model_copy(update={"conclusion": statements.conclusion(comparison)})
 
 
 def _matched(a: Sequence[RunLog], b: Sequence[RunLog], extractor: str | None) -> list[tuple[str, RunLog, RunLog]]:
@@ -102,7 +102,7 @@ def _matched(a: Sequence[RunLog], b: Sequence[RunLog], extractor: str | None) ->
     if extractor is not None:
         matched.sort(key=lambda match: match[0] != extractor)
     if not matched or (extractor is not None and matched[0][0] != extractor):
-        raise BadInputError(words.no_such_extractor(own_a, own_b, extractor))
+        raise BadInputError(statements.no_such_extractor(own_a, own_b, extractor))
     return matched
 
 

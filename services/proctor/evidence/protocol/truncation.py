@@ -19,7 +19,7 @@ from proctor.evidence.paired import statements as comparison_words
 from proctor.evidence.paired.discordance import PairCounts, agresti_min, mcnemar_exact
 from proctor.evidence.paired.equivalence import equivalence
 from proctor.evidence.paired.pairing import Pairs, pair
-from proctor.evidence.protocol import truncation_statements as words
+from proctor.evidence.protocol import truncation_statements
 from proctor.evidence.protocol.channel import TOLERANCE
 from proctor.evidence.protocol.truncation_results import (
     FAMILY,
@@ -72,7 +72,7 @@ def truncation_of(
     verdict = _verdict_of_one(arm)
     return TruncationEvidence(
         verdict=verdict,
-        conclusion=words.one_run(arm, verdict, TOLERANCE),
+        conclusion=truncation_statements.one_run(arm, verdict, TOLERANCE),
         arms=(arm,),
         difference=None,
         difference_ci=(None, None),
@@ -124,7 +124,7 @@ def compare_truncation(
     verdict = _verdict_of_two(arms, comparisons, truncation, alpha)
     return TruncationEvidence(
         verdict=verdict,
-        conclusion=words.two_runs(arms, comparisons, verdict, TOLERANCE, alpha),
+        conclusion=truncation_statements.two_runs(arms, comparisons, verdict, TOLERANCE, alpha),
         arms=arms,
         difference=truncation.difference if truncation else None,
         difference_ci=truncation.difference_ci if truncation else (None, None),

@@ -21,7 +21,7 @@ from proctor.domain.errors import NewerVersionError, ProctorError
 from proctor.domain.messages import QUEUES, Message
 from proctor.runtime.artifacts.opening import open_artifacts
 from proctor.runtime.artifacts.store import ArtifactStore
-from proctor.runtime.messaging import versions as message_versions
+from proctor.runtime.messaging import versions
 from proctor.runtime.messaging.broker_loss import take_refusals_for_losses
 from proctor.runtime.messaging.dead_letters import DeadLetters, Fault
 from proctor.runtime.messaging.passing import of_a_store
@@ -96,7 +96,7 @@ def send(message: Message, *, after_s: float = 0.0) -> None:
                 message.task,
                 kwargs={"message": message.plain()},
                 queue=message.queue,
-                headers={message_versions.VERSION_HEADER: message.version},
+                headers={versions.VERSION_HEADER: message.version},
                 ignore_result=True,
                 countdown=after_s or None,
             )
@@ -182,7 +182,7 @@ def handles(
                 with metrics.message_handling(kind.task, redelivered=redelivered()):
                     handle_counted(_read(kind, delivery))
             except NewerVersionError as error:
-                message_versions.give_back(app, delivery, error, worker_settings().timing.lease_s)
+                versions.give_back(app, delivery, error, worker_settings().timing.lease_s)
 
         task.__doc__ = function.__doc__
         app.task(task, name=kind.task)
@@ -191,16 +191,16 @@ def handles(
     return decorate
 
 
-def _delivery(task: str, message: Any) -> message_versions.Delivery:
+def _delivery(task: str, message: Any) -> versions.Delivery:
     if not current_task:
-        return message_versions.Delivery(task, message)
+        return versions.Delivery(task, message)
     request = current_task.request
-    return message_versions.Delivery.of(task, message, vars(request), request.delivery_info or {})
+    return versions.Delivery.of(task, message, vars(request), request.delivery_info or {})
 
 
-def _read(kind: type[M], delivery: message_versions.Delivery) -> M:
+def _read(kind: type[M], delivery: versions.Delivery) -> M:
     try:
-        return message_versions.understood(kind, delivery)
+        return versions.understood(kind, delivery)
     except ValidationError as error:
         worker_dead_letters().put(Fault.INVALID, kind.task, repr(delivery.body), str(error))
         raise

@@ -14,9 +14,8 @@ from markupsafe import Markup
 
 from proctor.domain.decision import DecisionOutcome
 from proctor.domain.trial import Outcome
-from proctor.scorer import headline as deciding
-from proctor.scorer.page import numbers as wording
-from proctor.scorer.page import view as page
+from proctor.scorer import headline
+from proctor.scorer.page import phrases, view
 from proctor.scorer.page.noise_rows import noise_rows
 from proctor.scorer.page.visible import visible
 from proctor.scorer.report.document import Report, RunFacts, report_digest
@@ -49,14 +48,14 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        count=wording.count,
-        counted=wording.counted,
-        percent=wording.percent,
-        points=wording.points,
-        rounded=wording.rounded,
-        p_value=wording.p_value,
-        cut=page.cut,
-        sentence=wording.sentence,
+        count=phrases.count,
+        counted=phrases.counted,
+        percent=phrases.percent,
+        points=phrases.points,
+        rounded=phrases.rounded,
+        p_value=phrases.p_value,
+        cut=view.cut,
+        sentence=phrases.sentence,
         outcome_word=lambda outcome: _OUTCOME_WORDS[outcome],
     )
     return environment
@@ -80,20 +79,20 @@ def render(report: Report, *, run: RunFacts | None = None, digest: str | None = 
             digest=digest or report_digest(report),
             outcome=report.decision.outcome,
             outcomes=DecisionOutcome,
-            headline=page.HEADLINES[report.decision.outcome],
-            why=page.why(report),
-            numbers=deciding.deciding_numbers(report),
-            accuracy_plot=page.accuracy_plot(report),
-            arms=page.arm_rows(report),
-            forest_plots=deciding.forest_plots(report),
-            leaked_share=deciding.leaked_share(report),
-            suspicion_plot=page.suspicion_plot(report),
-            channels=page.channel_rows(report),
+            headline=view.HEADLINES[report.decision.outcome],
+            why=view.why(report),
+            numbers=headline.deciding_numbers(report),
+            accuracy_plot=view.accuracy_plot(report),
+            arms=view.arm_rows(report),
+            forest_plots=headline.forest_plots(report),
+            leaked_share=headline.leaked_share(report),
+            suspicion_plot=view.suspicion_plot(report),
+            channels=view.channel_rows(report),
             noise_rows=noise_rows(report.evidence.noise),
-            flagged=page.flagged_ids(report),
-            card=page.card_groups(report),
+            flagged=view.flagged_ids(report),
+            card=view.card_groups(report),
             max_ids=MAX_IDS_LISTED,
             max_reasons=MAX_REASONS_LISTED,
-            max_sentence=page.MAX_SENTENCE_CHARACTERS,
+            max_sentence=view.MAX_SENTENCE_CHARACTERS,
         )
     )

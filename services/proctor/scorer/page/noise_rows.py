@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from proctor.domain.evidence import NoiseEvidence, RouterComparison
 from proctor.domain.routing import Condition, RouterKind
-from proctor.scorer.page import numbers as wording
+from proctor.scorer.page import phrases
 
 NOT_ASKED = "–"
 
@@ -41,23 +41,23 @@ def noise_rows(noise: NoiseEvidence | None) -> tuple[NoiseRow, ...]:
     rows = []
     for one in noise.own_baseline:
         clean, noisy = (Condition(kind, one.router_count).arm for kind in (RouterKind.CLEAN, RouterKind.NOISY))
-        gain = wording.rounded(100 * (one.gain.value or 0.0), 1)
+        gain = phrases.rounded(100 * (one.gain.value or 0.0), 1)
         rows.append(
             NoiseRow(
                 routers=one.router_count,
-                clean=wording.percent(accuracies[clean]) if clean in accuracies else NOT_ASKED,
-                noisy=wording.percent(one.noisy_accuracy),
-                gain=f"{gain} ({wording.interval(one.gain, digits=1, scale=100)})",
+                clean=phrases.percent(accuracies[clean]) if clean in accuracies else NOT_ASKED,
+                noisy=phrases.percent(one.noisy_accuracy),
+                gain=f"{gain} ({phrases.interval(one.gain, digits=1, scale=100)})",
                 improve=one.improve,
                 degrade=one.degrade,
-                p_value=wording.p_value(one.holm_p),
+                p_value=phrases.p_value(one.holm_p),
                 matched_p=_matched_p(matched.get(one.router_count)),
-                given_away=wording.count(leaks[noisy].items_given_away) if noisy in leaks else NOT_ASKED,
-                read_off=wording.percent(leaks[noisy].read_off.value) if noisy in leaks else NOT_ASKED,
+                given_away=phrases.count(leaks[noisy].items_given_away) if noisy in leaks else NOT_ASKED,
+                read_off=phrases.percent(leaks[noisy].read_off.value) if noisy in leaks else NOT_ASKED,
             )
         )
     return tuple(rows)
 
 
 def _matched_p(one: RouterComparison | None) -> str:
-    return NOT_ASKED if one is None else wording.p_value(one.holm_p)
+    return NOT_ASKED if one is None else phrases.p_value(one.holm_p)

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from markupsafe import Markup, escape
 
-from proctor.scorer.page.numbers import rounded
+from proctor.scorer.page.phrases import rounded
 from proctor.scorer.page.visible import visible
 
 Marker = Literal["circle", "square", "diamond"]

@@ -13,8 +13,8 @@ from markupsafe import Markup
 
 from proctor.domain.decision import DecisionOutcome
 from proctor.domain.evidence import ArmAccuracy, Verdict
-from proctor.scorer.page import numbers as wording
-from proctor.scorer.page.numbers import count, counted, percent
+from proctor.scorer.page import phrases
+from proctor.scorer.page.phrases import count, counted, percent
 from proctor.scorer.page.plots import Interval, Marker, interval_plot, nice_axis, rank_plot
 from proctor.scorer.report.document import Report
 from proctor.scorer.report.limitations import CHANNEL_GAPS
@@ -92,7 +92,7 @@ def why(report: Report) -> str:
     reasons = report.decision.reasons
     if not reasons:
         return "The decision came without a reason."
-    return cut(wording.sentence(reasons[0].text), MAX_SENTENCE_CHARACTERS)
+    return cut(phrases.sentence(reasons[0].text), MAX_SENTENCE_CHARACTERS)
 
 
 def accuracy_plot(report: Report) -> Markup:
@@ -106,7 +106,7 @@ def accuracy_plot(report: Report) -> Markup:
             value=_pct(arm.accuracy.value),
             low=_pct(arm.accuracy.low),
             high=_pct(arm.accuracy.high),
-            reading=f"{percent(arm.accuracy.value)}  ({wording.interval(arm.accuracy, digits=1, scale=100)})",
+            reading=f"{percent(arm.accuracy.value)}  ({phrases.interval(arm.accuracy, digits=1, scale=100)})",
             marker=_ARM_MARKERS.get(arm.arm, "diamond"),
         )
         for arm in arms
@@ -117,7 +117,7 @@ def accuracy_plot(report: Report) -> Markup:
         description="; ".join(f"{row.label}: {row.reading}" for row in rows),
         rows=rows,
         axis=nice_axis([0.0, 100.0]),
-        tick_unit=f"{wording.NBSP}%",
+        tick_unit=f"{phrases.NBSP}%",
     )
 
 
@@ -163,8 +163,8 @@ def channel_rows(report: Report) -> tuple[ChannelRow, ...]:
                 compares=_CHANNELS.get(name, ""),
                 null_hypothesis=cut(null, MAX_SENTENCE_CHARACTERS),
                 verdict=verdict,
-                word="Clean" if (name, verdict) == ("protocol", Verdict.CLEAN) else wording.VERDICT_WORDS[verdict],
-                reasons=tuple(cut(wording.sentence(reason), MAX_SENTENCE_CHARACTERS) for reason in reasons),
+                word="Clean" if (name, verdict) == ("protocol", Verdict.CLEAN) else phrases.VERDICT_WORDS[verdict],
+                reasons=tuple(cut(phrases.sentence(reason), MAX_SENTENCE_CHARACTERS) for reason in reasons),
                 required=name in required,
             )
         )

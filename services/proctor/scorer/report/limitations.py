@@ -5,7 +5,7 @@ from __future__ import annotations
 from proctor.domain.base import Frozen
 from proctor.domain.evidence import CleanControl, Evidence, Verdict
 from proctor.domain.manifest import AuditManifest
-from proctor.scorer.page.numbers import count, counted, points
+from proctor.scorer.page.phrases import count, counted, points
 
 CHANNEL_GAPS = {
     "perturbation": "The benchmark was not asked in other words, so memory of its wording was not looked for.",
