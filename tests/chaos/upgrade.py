@@ -81,19 +81,19 @@ _CHANGES: dict[str, tuple[tuple[str, str], ...]] = {
         ('    """Begin an audit, or go on', "    _greet(message.audit_id)\n" '    """Begin an audit, or go on'),
         ("\nlogger = ", f"import os\n{_GREET}\nlogger = "),
     ),
-    "runtime/tasks.py": (
+    "runtime/messaging/tasks.py": (
         ("    for wait_s in (*_CLOSED_WAITS_S, None):\n",
          f"    if os.environ['{MOODY}'] == 'all' or next(_sent) % 2:\n"
          "        message = message.model_copy(update={'mood': 'next'})\n"
          "    for wait_s in (*_CLOSED_WAITS_S, None):\n"),
         ("\nlogger = ", "import itertools, os\n_sent = itertools.count()\nlogger = "),
     ),
-    "runtime/record_tables.py": (
+    "runtime/records/tables.py": (
         ('    sa.UniqueConstraint("subject", "ordinal"),', '    sa.Column("mood", sa.Text),\n'
          '    sa.UniqueConstraint("subject", "ordinal"),'),
     ),
-    "runtime/record_schema.py": (("SCHEMA_VERSION: Final = 1", "SCHEMA_VERSION: Final = 2"),),
-    "runtime/records.py": (('{"state": state, "detail"', '{"mood": "next", "state": state, "detail"'),),
+    "runtime/records/schema.py": (("SCHEMA_VERSION: Final = 1", "SCHEMA_VERSION: Final = 2"),),
+    "runtime/records/store.py": (('{"state": state, "detail"', '{"mood": "next", "state": state, "detail"'),),
 }  # fmt: skip
 
 
@@ -110,7 +110,7 @@ def next_version(folder: Path) -> Path:
             assert text.count(before) == 1, f"{name} does not have this once any more: {before!r}"
             text = text.replace(before, after)
         module.write_text(text, "utf-8")
-    (folder / "proctor" / "runtime" / "migrations" / "versions" / "v0002_mood.py").write_text(_MIGRATION)
+    (folder / "proctor" / "runtime" / "records" / "migrations" / "versions" / "v0002_mood.py").write_text(_MIGRATION)
     return folder
 
 

@@ -281,22 +281,26 @@ def test_commands_that_are_sent_together_come_to_the_same_when_they_are_sent_aga
 
 
 def test_every_script_is_among_the_steps(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    ran: set[str] = set()
+    ran: set[tuple[str, str]] = set()
     for kind in (Ledger, Pools, Presence, Tries):
         run = kind._run
 
         def noted(self: Any, script: str, *arguments: Any, run: Any = run) -> Any:
-            ran.add(self._SCRIPTS[script])
+            ran.add((self._PACKAGE, self._SCRIPTS[script]))
             return run(self, script, *arguments)
 
         monkeypatch.setattr(kind, "_run", noted)
     for step in ALL.values():
         undisturbed(bench, step)
     # These change nothing.
-    ran |= {"progress", "pool_held", "pool_away_for", "living", "lost"}
-    folders = (files("proctor.router").joinpath("lua"), files("proctor.runtime").joinpath("lua"))
-    there = {path.name.removesuffix(".lua") for folder in folders for path in folder.iterdir()}
-    assert ran == there - {"step"}
+    ran |= {(Ledger._PACKAGE, "progress"), *((Pools._PACKAGE, name) for name in ("held", "away_for"))}
+    ran |= {(Presence._PACKAGE, name) for name in ("living", "lost")}
+    there = {
+        (package, path.name.removesuffix(".lua"))
+        for package in (Ledger._PACKAGE, Pools._PACKAGE, Presence._PACKAGE)
+        for path in files(package).joinpath("lua").iterdir()
+    }
+    assert ran == there - {(Presence._PACKAGE, "step")}
 
 
 @pytest.mark.parametrize("spent", [2**53 - 1, 2**63 - 1], ids=["doubles-end", "redis-end"])

@@ -11,7 +11,7 @@ import pytest
 
 from proctor.domain.canonical import bytes_digest
 from proctor.domain.errors import TooLargeError
-from proctor.runtime.artifacts import store as artifacts
+from proctor.runtime.artifacts import packing
 from proctor.runtime.artifacts.local import LocalArtifacts
 from proctor.runtime.artifacts.location import S3Location
 from proctor.runtime.artifacts.packing import object_name
@@ -23,7 +23,7 @@ _GET = """
 import sys
 from pathlib import Path
 from proctor.domain.errors import StoreError
-from proctor.runtime.artifacts.store import LocalArtifacts
+from proctor.runtime.artifacts.local import LocalArtifacts
 try:
     LocalArtifacts(Path(sys.argv[1])).get(sys.argv[2])
 except StoreError as error:
@@ -47,7 +47,7 @@ def bucket(place: Path, monkeypatch: pytest.MonkeyPatch) -> ArtifactStore:
 def test_what_cannot_be_read_again_is_not_written(
     opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(artifacts, "MAX_OBJECT_BYTES", 1000)
+    monkeypatch.setattr(packing, "MAX_OBJECT_BYTES", 1000)
     with pytest.raises(TooLargeError, match=r"1,001 bytes is not stored.*sample_size"):
         opened(tmp_path / "store", monkeypatch).put(bytes(1001))
     assert not (tmp_path / "store").exists()
@@ -55,7 +55,7 @@ def test_what_cannot_be_read_again_is_not_written(
 
 @pytest.mark.parametrize("data", [bytes(1 << 16), os.urandom(1 << 16)], ids=["compressible", "not compressible"])
 def test_what_is_as_large_as_may_be_is_read_again(data: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(artifacts, "MAX_OBJECT_BYTES", len(data))
+    monkeypatch.setattr(packing, "MAX_OBJECT_BYTES", len(data))
     store = LocalArtifacts(tmp_path)
     assert store.get(store.put(data)) == data
 

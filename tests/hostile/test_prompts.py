@@ -135,7 +135,7 @@ from proctor.domain.suite import PromptSection
 from proctor.router.handing_out import HandingOut
 from proctor.router.plan import plan_shards, plan_trials
 from proctor.router.stages import planned
-from proctor.runtime.artifacts.store import LocalArtifacts
+from proctor.runtime.artifacts.local import LocalArtifacts
 measured = Measurements(semantic_distance=0.2, token_overlap=0.1, edit_distance=0.6)
 # The emoji makes four bytes of each character in memory.
 items = [Item(item_id=f"q{n}", question=chr(0x1F600) + "x" * 190_000, target="4") for n in range(5)]

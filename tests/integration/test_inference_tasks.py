@@ -24,8 +24,9 @@ from proctor.domain.messages import (
     ShardToRun,
 )
 from proctor.domain.trial import Arm, Completion, Decoding, Shard, Trial
+from proctor.inference import tasks
 from proctor.inference.reference.model import ReferenceModel, weights_digest
-from proctor.inference.worker import attempts, shards, tasks
+from proctor.inference.worker import attempts, shards
 from proctor.inference.worker.event_loop import EventLoopThread
 from proctor.runtime.artifacts.local import LocalArtifacts
 from proctor.runtime.artifacts.store import get_model, put_model

@@ -32,7 +32,7 @@ def test_no_other_bytes_are_unpacked_under_a_digest(data: bytes, other: bytes) -
 
 
 def test_an_object_that_inflates_past_the_bound_is_refused_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proctor.runtime.artifacts.store.MAX_OBJECT_BYTES", 1000)
+    monkeypatch.setattr("proctor.runtime.artifacts.packing.MAX_OBJECT_BYTES", 1000)
     bomb = bytes(10_000)
     with pytest.raises(StoreError, match="other content"):
         unpacked(zlib.compress(bomb), bytes_digest(bomb), where="here")

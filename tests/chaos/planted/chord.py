@@ -69,7 +69,7 @@ def _send_chords(app: Any) -> None:
 
 def _answer_chords(app: Any) -> None:
     from proctor.domain.messages import RunShards
-    from proctor.inference.worker import tasks
+    from proctor.inference import tasks
 
     def answer(message: dict[str, Any]) -> list[tuple[Any, ...]]:
         batches = tasks._worker().attempts.run(RunShards.model_validate(message))

@@ -68,7 +68,7 @@ class Pools(ScriptedRedis):
     _NAME: ClassVar[str] = "pools' store"
     _PACKAGE: ClassVar[str] = "proctor.router.pools"
     _SCRIPTS: ClassVar[Mapping[str, str]] = {
-        name: f"pool_{name}" for name in ("claim", "settle", "leave", "held", "sweep", "unreachable", "away_for")
+        name: name for name in ("claim", "settle", "leave", "held", "sweep", "unreachable", "away_for")
     }
 
     def _keys(self, pool: str, *names: str) -> list[str]:
