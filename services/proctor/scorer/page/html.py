@@ -40,7 +40,7 @@ def _spelled_out(value: object) -> object:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=PackageLoader("proctor.scorer", "templates"),
+        loader=PackageLoader("proctor.scorer.page", "templates"),
         autoescape=True,
         finalize=_spelled_out,
         undefined=StrictUndefined,
