@@ -227,7 +227,7 @@ def test_a_service_that_dies_again_and_again_is_given_up_and_the_others_go_on(
     # The supervisor is another process: what it imports first makes its delays short.
     quick = tmp_path / "quick"
     quick.mkdir()
-    (quick / "sitecustomize.py").write_text("from proctor.runtime import restarts\nrestarts.DELAYS_S = (0.01,)\n")
+    (quick / "sitecustomize.py").write_text("from proctor.localstack import restarts\nrestarts.DELAYS_S = (0.01,)\n")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(quick), str(Path(__file__).parents[2] / "services")]))
     once = tmp_path / "once"
     dying = (
