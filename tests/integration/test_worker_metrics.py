@@ -115,7 +115,7 @@ def test_what_a_killed_process_had_in_flight_is_not_in_flight_any_more(tmp_path:
     program = """
         import os
         from prometheus_client import CollectorRegistry
-        from proctor.runtime import metrics
+        from proctor.runtime.metrics import recording as metrics
         metrics.record_in(metrics.Instruments(CollectorRegistry()))
         metrics.pack("triton").__enter__()
         metrics.trials_graded_ahead(2)
