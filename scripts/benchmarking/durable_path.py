@@ -31,7 +31,7 @@ from proctor.domain.manifest import CHUNK_ITEMS, VariantSet
 from proctor.domain.messages import Message, StartAudit, VariantsBuilt
 from proctor.domain.suite import Suite
 from proctor.localstack.services import WORKERS_GIVE_WAY
-from proctor.router.audit import AuditInputs
+from proctor.router.inputs import AuditInputs
 from proctor.router.submit.endpoints import resolve_endpoint
 from proctor.runtime.artifacts.chunks import put_item_chunks, put_variant_chunks
 from proctor.runtime.artifacts.opening import open_artifacts

@@ -11,7 +11,8 @@ from kombu.exceptions import OperationalError
 
 from proctor.domain.messages import StartAudit
 from proctor.formats.suites import load_suite
-from proctor.router.audit import gather, submit
+from proctor.router.submit.gathering import gather
+from proctor.router.submit.submission import submit
 from proctor.runtime.artifacts.opening import open_artifacts
 from proctor.runtime.records.store import AuditState, Records
 from tests.chaos.arithmetic import Benchmark

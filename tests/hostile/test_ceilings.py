@@ -22,8 +22,10 @@ from proctor.formats.suites import load_suite
 from proctor.gateway.audits import LocalDesk
 from proctor.gateway.rates import Rates
 from proctor.gateway.rpc import audit_pb2 as pb
-from proctor.router.budget import Terms, exceeded, terms_of
+from proctor.router.budget import exceeded
 from proctor.router.ledger.types import Spent
+from proctor.router.submit.terms import terms_of
+from proctor.router.terms import Terms
 from proctor.runtime.grpc.tokens import metadata_of, new_token
 from proctor.runtime.records.audit_state import AuditState
 from proctor.runtime.records.exclusive import exclusive

@@ -16,7 +16,8 @@ from proctor.domain.trial import Arm, Decoding, Trial
 from proctor.gateway.audits import LocalDesk
 from proctor.gateway.rpc import audit_pb2 as pb
 from proctor.inference.http.openai import OpenAIBackend
-from proctor.router.audit import AuditInputs, view
+from proctor.router.audit import view
+from proctor.router.inputs import AuditInputs
 from proctor.runtime.settings import Settings
 from tests.hostile.raw_http import raw_http, response
 from tests.integration.audit_support import AuditBench, audit_bench, serving, stub

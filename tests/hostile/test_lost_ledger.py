@@ -19,7 +19,7 @@ from proctor.router.control import pause, resume
 from proctor.router.ledger.reading import STAGE_KEYS
 from proctor.router.ledger.store import Setback
 from proctor.router.pools import packs
-from proctor.router.stages import stage_outcome
+from proctor.router.stages.outcome import stage_outcome
 from proctor.runtime.artifacts.store import get_model
 from proctor.runtime.records.store import AuditState
 from tests.integration.router_support import PINNED, Bench, HandedOut, router_bench

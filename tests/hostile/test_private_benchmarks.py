@@ -18,11 +18,12 @@ from proctor.domain.private_benchmarks import MAX_PATTERNS, PrivateBenchmarks, p
 from proctor.domain.suite import Suite
 from proctor.formats.suites import file_digest
 from proctor.router import tasks
-from proctor.router.audit import gather, submit
 from proctor.router.barring import Barrier
 from proctor.router.dispatch import Dispatcher
 from proctor.router.submit.allowed import approved
 from proctor.router.submit.endpoints import resolve_endpoint, resolve_paraphraser, resolve_router
+from proctor.router.submit.gathering import gather
+from proctor.router.submit.submission import submit
 from proctor.runtime.artifacts.local import LocalArtifacts
 from proctor.runtime.operator_text import MAX_FILE_BYTES
 from proctor.runtime.records.store import AuditState, Records

@@ -81,7 +81,7 @@ import sys
 from pathlib import Path
 from proctor.domain.errors import BadInputError
 from proctor.formats.suites import load_suite
-from proctor.router.audit import gather
+from proctor.router.submit.gathering import gather
 folder = Path(sys.argv[1])
 try:
     gather(load_suite(folder / "suite.json"), folder, folder)
@@ -134,7 +134,7 @@ from proctor.domain.item import Item, Measurements, Variant
 from proctor.domain.suite import PromptSection
 from proctor.router.handing_out import HandingOut
 from proctor.router.plan import plan_shards, plan_trials
-from proctor.router.stages import planned
+from proctor.router.stages.outcome import planned
 from proctor.runtime.artifacts.local import LocalArtifacts
 measured = Measurements(semantic_distance=0.2, token_overlap=0.1, edit_distance=0.6)
 # The emoji makes four bytes of each character in memory.

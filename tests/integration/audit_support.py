@@ -28,7 +28,7 @@ from proctor.gateway.limits import Limits
 from proctor.gateway.reading import Counts
 from proctor.gateway.rpc import audit_pb2_grpc
 from proctor.gateway.server import running
-from proctor.router.audit import AuditInputs
+from proctor.router.inputs import AuditInputs
 from proctor.router.ledger.store import Ledger, PlannedShard, Setback
 from proctor.router.pools.store import Pools
 from proctor.runtime.artifacts.local import LocalArtifacts

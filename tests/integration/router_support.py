@@ -30,10 +30,12 @@ from proctor.domain.messages import (
 from proctor.domain.suite import Suite
 from proctor.domain.trial import Decoding
 from proctor.router import tasks
-from proctor.router.audit import gather, submit, view
+from proctor.router.audit import view
 from proctor.router.dispatch import Dispatcher
 from proctor.router.ledger.store import Ledger
 from proctor.router.pools.store import Pools
+from proctor.router.submit.gathering import gather
+from proctor.router.submit.submission import submit
 from proctor.runtime.artifacts.chunks import get_items, put_variants
 from proctor.runtime.artifacts.local import LocalArtifacts
 from proctor.runtime.records.store import AuditState, Records

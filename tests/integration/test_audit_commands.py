@@ -26,7 +26,8 @@ from proctor.gateway.audits import LocalDesk
 from proctor.gateway.client import RemoteDesk
 from proctor.gateway.desk import AuditDesk
 from proctor.gateway.limits import Limits
-from proctor.router.audit import gather, view
+from proctor.router.audit import view
+from proctor.router.submit.gathering import gather
 from proctor.runtime.messaging import tasks
 from proctor.runtime.records.audit_state import AuditState
 from tests.certificates import self_signed

@@ -17,7 +17,7 @@ from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.evidence import Verdict
 from proctor.domain.manifest import ItemSet, VariantSet
 from proctor.perturbation.library.fidelity import fidelities, with_controls
-from proctor.router.audit import AuditInputs
+from proctor.router.inputs import AuditInputs
 from proctor.runtime.artifacts.chunks import put_items, put_variants
 from proctor.runtime.artifacts.local import LocalArtifacts
 from proctor.runtime.records.store import Records

@@ -25,12 +25,13 @@ from proctor.domain.messages import (
 from proctor.domain.operator_endpoint import OperatorEndpoint
 from proctor.domain.trial import ANSWER_STAGE
 from proctor.router import tasks
-from proctor.router.audit import gather, submit
 from proctor.router.awaited import PROBE_EVERY_S, PROBED_FOR_S
 from proctor.router.ledger.store import MAX_FAILURES
 from proctor.router.pools import packs
 from proctor.router.pools.packs import capacity
 from proctor.router.submit.endpoints import resolve_endpoint
+from proctor.router.submit.gathering import gather
+from proctor.router.submit.submission import submit
 from proctor.runtime.artifacts.store import get_model
 from proctor.runtime.records.store import AuditState
 from tests.integration.router_support import PINNED, Bench, HandedOut, one_by_one, router_bench

@@ -27,12 +27,15 @@ from proctor.domain.messages import (
 )
 from proctor.domain.operator_endpoint import OperatorEndpoint
 from proctor.domain.trial import ANSWER_STAGE, PARAPHRASE_STAGE, Arm, Completion, Decoding, Shard, Trial
-from proctor.router import rewrites, stages, tasks
-from proctor.router.audit import gather, submit, view
+from proctor.router import rewrites, tasks
+from proctor.router.audit import view
 from proctor.router.dispatch import Dispatcher
 from proctor.router.ledger.store import MAX_FAILURES
-from proctor.router.stages import stage_under_way
+from proctor.router.stages import paraphrase
+from proctor.router.stages.registry import ledger_stage, under_way
 from proctor.router.submit.endpoints import named_endpoints, resolve_paraphraser
+from proctor.router.submit.gathering import gather
+from proctor.router.submit.submission import submit
 from proctor.runtime.artifacts.store import get_model, put_model
 from proctor.runtime.records.store import AuditState
 from tests.integration.router_support import PINNED, Bench, HandedOut, answered, one_by_one, router_bench
@@ -147,7 +150,7 @@ def test_what_the_model_says_in_all_rounds_goes_back_and_then_the_audited_model_
 
 
 def test_a_long_list_of_prompts_is_planned_a_slice_after_another(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stages, "CHUNK_ITEMS", 10)
+    monkeypatch.setattr(paraphrase, "CHUNK_ITEMS", 10)
     audit = to_rewording(bench)
     tasks.variants_built(wanted(bench, audit, *ITEMS))
     # A window of two is handed out, and two windows are queued behind it.
@@ -233,7 +236,7 @@ def test_a_worker_that_ends_a_round_too_late_does_not_undo_the_next(bench: Bench
     audit = to_rewording(bench)
     tasks.variants_built(wanted(bench, audit, "q1"))
     seen = view(bench.records, audit)
-    stage = stage_under_way(seen)
+    stage = under_way(seen)
     assert stage is not None
     finish_stage(bench)
     tasks.variants_built(wanted(bench, audit, "q1", candidate=1))
@@ -241,7 +244,7 @@ def test_a_worker_that_ends_a_round_too_late_does_not_undo_the_next(bench: Bench
     tasks._dispatcher()._finish(seen, stage)
     assert bench.sent == []
     assert bench.state(audit) is AuditState.PARAPHRASING
-    assert view(bench.records, audit).inputs.ledger_stage == "paraphrase-2"
+    assert ledger_stage(view(bench.records, audit)) == "paraphrase-2"
 
 
 def test_starting_again_in_the_middle_of_a_round_asks_only_what_is_missing(bench: Bench) -> None:
@@ -418,7 +421,7 @@ def test_a_rewording_that_is_given_up_counts_as_asked_and_the_audit_goes_on(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Small shards, so that one is less than a twentieth of the round.
-    monkeypatch.setattr(stages, "REWRITE_SHARD_TRIALS", 2)
+    monkeypatch.setattr(paraphrase, "REWRITE_SHARD_TRIALS", 2)
     audit = to_rewording(bench)
     tasks.variants_built(wanted(bench, audit, *ITEMS))
     while shards := one_by_one(bench.sent):

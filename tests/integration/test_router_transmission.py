@@ -25,8 +25,9 @@ from proctor.domain.operator_endpoint import OperatorEndpoint
 from proctor.domain.suite import Suite
 from proctor.domain.trial import ANSWER_STAGE, Arm, Completion, Decoding, Shard, Trial
 from proctor.router import tasks
-from proctor.router.audit import gather, view
+from proctor.router.audit import view
 from proctor.router.submit.endpoints import named_endpoints, resolve_router, router_model
+from proctor.router.submit.gathering import gather
 from proctor.runtime.artifacts.store import get_model, put_model
 from proctor.runtime.records.store import AuditState
 from tests.integration.router_support import PINNED, Bench, HandedOut, answered, one_by_one, router_bench

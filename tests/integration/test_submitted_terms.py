@@ -15,8 +15,10 @@ from proctor.domain.errors import BadInputError, ExitCode
 from proctor.domain.operator_endpoint import OperatorEndpoint
 from proctor.domain.suite_budget import BudgetSection
 from proctor.formats.suites import load_suite
-from proctor.router.audit import AuditView, gather, submit, view
-from proctor.router.budget import terms_of
+from proctor.router.audit import AuditView, view
+from proctor.router.submit.gathering import gather
+from proctor.router.submit.submission import submit
+from proctor.router.submit.terms import terms_of
 from proctor.runtime.artifacts.local import LocalArtifacts
 from proctor.runtime.records.store import Records
 from proctor.runtime.settings import Settings

@@ -18,7 +18,8 @@ from kombu import Connection
 
 from proctor.domain.errors import StoreError
 from proctor.domain.messages import AuditScored, Reconcile, ScoreAudit
-from proctor.router import handing_out, tasks
+from proctor.router import tasks
+from proctor.router.stages.answer import AnswerStage
 from proctor.runtime.records.store import AuditState
 from proctor.runtime.redis.tries import MAX_TRIES, TriedTooOftenError, Tries
 from tests.integration.router_support import router_bench
@@ -144,7 +145,7 @@ def test_an_audit_whose_plan_kills_the_router_fails_and_keeps_no_other_from_goin
     with router_bench(tmp_path, valkey_url, monkeypatch) as bench:
         dispatcher = dataclasses.replace(tasks._dispatcher(), trying=tries.trying)
         monkeypatch.setattr(tasks, "_dispatcher", lambda: dispatcher)
-        plan = handing_out.part_shards
+        plan = AnswerStage.shards
 
         def kills(audit: Any, *arguments: Any) -> Any:
             if audit.audit_id == poisoned:
@@ -152,7 +153,7 @@ def test_an_audit_whose_plan_kills_the_router_fails_and_keeps_no_other_from_goin
             return plan(audit, *arguments)
 
         poisoned = bench.submit()
-        monkeypatch.setattr(handing_out, "part_shards", kills)
+        monkeypatch.setattr(AnswerStage, "shards", kills)
         with pytest.raises(type(error)):
             bench.to_answering()
         bench.another_suite("another")

@@ -14,8 +14,10 @@ from proctor.domain.operator_endpoint import OperatorEndpoint
 from proctor.domain.prices import Prices
 from proctor.domain.suite import Suite
 from proctor.domain.suite_budget import BudgetSection
-from proctor.router.budget import Terms, cost_of, exceeded, terms_of
+from proctor.router.budget import cost_of, exceeded
 from proctor.router.ledger.types import Spent
+from proctor.router.submit.terms import terms_of
+from proctor.router.terms import Terms
 from proctor.runtime.settings import Settings
 from tests.suites.examples import with_changes
 

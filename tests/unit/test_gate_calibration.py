@@ -38,7 +38,7 @@ from proctor.perturbation.encoder.rough import ObservedErrors
 from proctor.perturbation.engine import reword
 from proctor.perturbation.library.store import Outcome, VariantLibrary
 from proctor.perturbation.strategies.compose import Chain
-from proctor.router.audit import gather
+from proctor.router.submit.gathering import gather
 from proctor.studies.calibration_plots import figures
 from tests.suites.examples import SMALL, with_changes
 

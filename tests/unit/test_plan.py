@@ -12,7 +12,7 @@ from proctor.domain.suite import PromptSection
 from proctor.domain.trial import Arm, Trial
 from proctor.router.plan import StoredShard, plan_shards, plan_trials, shard_of
 from proctor.router.pools.packs import pieces
-from proctor.router.stages import PART_POSITIONS, planned
+from proctor.router.stages.outcome import PART_POSITIONS, planned
 
 _MEASURED = Measurements(semantic_distance=0.2, token_overlap=0.1, edit_distance=0.6)
 

@@ -54,7 +54,7 @@ def demo(home: Path, bundle: Path | None, output: str) -> ExitCode:
     from proctor.domain.suite_problems import parse_suite
     from proctor.localstack.stack import StackSpec
     from proctor.registry.mlflow_registry import MlflowRegistry
-    from proctor.router.audit import gather
+    from proctor.router.submit.gathering import gather
     from proctor.runtime.files import write_atomic
 
     home = home.absolute()

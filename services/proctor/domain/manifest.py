@@ -172,3 +172,5 @@ class AuditManifest(Frozen):
     """Digest of the RewriteSet of what the routers were asked and said; None where the suite has no routers."""
     router: ParaphraserFacts | None = None
     """The routers' model; None where the suite has no routers."""
+    asked: dict[str, str] = Field(default_factory=dict, exclude_if=lambda asked: not asked)
+    """Stage of a plug-in → digest of the RewriteSet of what its model was asked and said; not written without any."""

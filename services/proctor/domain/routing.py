@@ -7,12 +7,14 @@ routers transmit as fully as they can, noisy ones delete, rewrite and add noise.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final, Literal, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
 
 from proctor.domain.backends import Backend
 from proctor.domain.base import Frozen
+from proctor.domain.plugins import declared
 from proctor.domain.suite_types import ContentHash, Endpoint
 from proctor.domain.trial import Arm, Decoding
 
@@ -20,6 +22,21 @@ from proctor.domain.trial import Arm, Decoding
 MAX_ROUTERS: Final = 9
 #: Instructions for routers and worker come in versions; another text is another version.
 TemplateVersion = Literal["1"]
+
+
+#: The entry points of stages that plug-ins bring.
+STAGES_GROUP: Final = "proctor.stages"
+
+
+def _installed(kind: str) -> str:
+    if kind not in declared(STAGES_GROUP):
+        known = ", ".join(declared(STAGES_GROUP)) or "there is none"
+        raise PydanticCustomError(
+            "unknown_stage",
+            "names a stage {kind!r} that no installed plug-in brings",
+            {"kind": kind, "mend": f"install its plug-in where suites are read and where the router runs ({known})"},
+        )
+    return kind
 
 
 class RouterKind(StrEnum):
@@ -101,6 +118,10 @@ class ProtocolSection(Frozen):
     templates: TemplateVersion = "1"
     """Version of the instructions that routers and worker are given."""
     router: RouterSection = Field(default_factory=RouterSection)
+    stages: tuple[Annotated[str, Field(pattern=r"^[a-z][a-z_]{0,63}$"), AfterValidator(_installed)], ...] = Field(
+        default=(), max_length=16, exclude_if=lambda stages: not stages
+    )
+    """Stages of plug-ins, in the order in which they ask, all before the answers; not written where there are none."""
 
     @property
     def asks_routers(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Final
 from proctor.domain.ceilings import CEILINGS, LimitError
 from proctor.domain.errors import BadInputError
 from proctor.domain.submitter import LOCAL_NAME
-from proctor.router.audit import AuditData
+from proctor.router.submit.gathering import AuditData
 from proctor.runtime.records.exclusive import exclusive
 from proctor.runtime.records.store import AuditRecord, Records
 from proctor.runtime.settings import Settings

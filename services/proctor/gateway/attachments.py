@@ -14,7 +14,7 @@ from proctor.domain.problems import visible
 from proctor.domain.suite import Suite
 from proctor.formats.suites import calibration_path
 from proctor.gateway.named_files import named_files
-from proctor.router.audit import AuditData, gather
+from proctor.router.submit.gathering import AuditData, gather
 
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]")
 #: Of a name: the suffix says what a file is, so the end is kept.

@@ -27,10 +27,12 @@ from proctor.gateway.reading import Counts, read_status
 from proctor.gateway.status import AuditStatus
 from proctor.gateway.watching import watch
 from proctor.router import control
-from proctor.router.audit import AuditData, gather, subject_of, submit, unended, view, view_of
+from proctor.router.audit import view, view_of
 from proctor.router.ledger.store import Ledger
 from proctor.router.pools.store import Pools
 from proctor.router.submit.endpoints import paraphraser_notes
+from proctor.router.submit.gathering import AuditData, gather
+from proctor.router.submit.submission import subject_of, submit, unended
 from proctor.runtime.artifacts.opening import open_artifacts
 from proctor.runtime.artifacts.store import ArtifactStore
 from proctor.runtime.messaging.tasks import configure, send

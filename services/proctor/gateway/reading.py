@@ -8,7 +8,7 @@ from proctor.gateway.status import AuditStatus, TokensSpent, Trials, Verdict, fa
 from proctor.router.audit import AuditView
 from proctor.router.ledger.store import Ledger
 from proctor.router.pools.store import Pools
-from proctor.router.stages import stage_under_way
+from proctor.router.stages.registry import ledger_stage, under_way
 from proctor.runtime.records.audit_state import AuditState
 from proctor.runtime.records.decisions import decision_of
 from proctor.runtime.records.store import Records
@@ -42,13 +42,13 @@ def read_status(audit: AuditView, records: Records, counts: Counts | None) -> Au
         priority=inputs.priority,
         detail=record.detail,
         created_at=record.created_at,
-        stage=inputs.ledger_stage,
+        stage=ledger_stage(audit),
         decision=_verdict(records, record.audit_id, record.state),
         submitter=inputs.submitter,
     )
     if counts is None:
         return status
-    stage = stage_under_way(audit)
+    stage = under_way(audit)
     away_s = None if stage is None else counts.pools.away_for(stage.endpoint.pool)
     return _counted(status.model_copy(update={"away_s": away_s}), counts.ledger)
 

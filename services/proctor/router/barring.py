@@ -11,7 +11,8 @@ from functools import lru_cache
 from typing import Final
 
 from proctor.domain.endpoint_url import shown
-from proctor.router.audit import AuditInputs, AuditView
+from proctor.router.audit import AuditView
+from proctor.router.inputs import AuditInputs
 from proctor.router.submit.allowed import approved
 from proctor.router.submit.privacy import marked_by_name, private_by_content
 from proctor.runtime.artifacts.chunks import each_item

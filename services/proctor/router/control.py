@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from proctor.domain.errors import BadInputError, StoreError
-from proctor.router.audit import AuditInputs, inputs_of
+from proctor.router.audit import inputs_of
+from proctor.router.inputs import AuditInputs
+from proctor.router.states import Cause, before
 from proctor.runtime.records.store import AuditRecord, AuditState, Records
 
 
@@ -28,7 +30,7 @@ def resume(records: Records, audit_id: str) -> AuditRecord:
     Raises:
         BadInputError: when there is no such audit, or it has ended for good.
     """
-    while (record := _known(records, audit_id)).state is AuditState.FAILED:
+    while (record := _known(records, audit_id)).state in before(Cause.RESUMED, AuditState.CREATED):
         # Created, so that whoever watches it does not take the old end for a new one, and the router begins it anew.
         unpaused = inputs_of(record).model_copy(update={"paused": False})
         if _changed(records, record, AuditState.CREATED, unpaused):

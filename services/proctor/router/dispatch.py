@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,28 +19,30 @@ from proctor.domain.errors import ProctorError, StoreError
 from proctor.domain.manifest import PromptSet
 from proctor.domain.messages import Message, WriteDecision
 from proctor.router import rewrites
-from proctor.router.audit import AuditView, RewritingRound, view
+from proctor.router.audit import AuditView, view
 from proctor.router.awaited import request_of, step_of
 from proctor.router.budget import exceeded
 from proctor.router.counting import Counting
-from proctor.router.finishing import NOTHING_TO_ASK, ending
+from proctor.router.finishing import ending
 from proctor.router.handing_out import HandingOut, Waiting
+from proctor.router.inputs import RewritingRound
 from proctor.router.ledger.loss import loss
-from proctor.router.ledger.store import Ledger, Setback
+from proctor.router.ledger.store import Ledger
 from proctor.router.pools.store import Pools
-from proctor.router.stages import Stage, StageParts, pool_of, stage_outcome, stage_parts, stage_under_way
+from proctor.router.stages.outcome import stage_outcome
+from proctor.router.stages.registry import state_to_go_on_in, under_way
+from proctor.router.stages.stage import NOTHING_TO_ASK, StageParts, StageUnderWay
+from proctor.router.states import RUNNING, Cause, before
 from proctor.runtime.artifacts.store import ArtifactStore, get_model, put_model
-from proctor.runtime.metrics.recording import Redelivery
 from proctor.runtime.records.decisions import decision_of
 from proctor.runtime.records.store import AuditState, Records
-from proctor.runtime.redis.presence import Held, Presence
+from proctor.runtime.redis.presence import Presence
 from proctor.runtime.timing import DEFAULT_TIMING, Timing
 
 logger = logging.getLogger(__name__)
 
 #: How long the ledger of an audit that has ended for good is kept, for whoever looks into what happened.
 _KEPT = timedelta(days=1)
-RUNNING = tuple(state for state in AuditState if not state.ended)
 
 
 def _never(message: Message, seconds: float) -> None:
@@ -93,13 +95,26 @@ class Dispatcher:
         """An audit as it is on record now."""
         return view(self.records, audit_id)
 
-    def advance(
-        self, audit: AuditView, state: AuditState, *expected: AuditState, detail: str = "", **changes: Any
-    ) -> bool:
-        """Move an audit to a state and change its inputs; False when it is not any more as it was seen.
+    def advance(self, audit: AuditView, cause: Cause, state: AuditState, *, detail: str = "", **changes: Any) -> bool:
+        """Move an audit to a state, from where the table of states has this cause take it, and change its inputs.
 
-        Whoever pauses an audit or raises its budget meanwhile does not stand in the way: only its own steps do.
+        False when it is not any more as it was seen. Whoever pauses an audit or raises its budget meanwhile does not
+        stand in the way: only its own steps do.
         """
+        return self._moved(audit, state, before(cause, state), detail, changes)
+
+    def note(self, audit: AuditView, **changes: Any) -> bool:
+        """Change an audit's inputs and leave its state; False when it is not any more as it was seen."""
+        return self._moved(audit, audit.record.state, (audit.record.state,), audit.record.detail, changes)
+
+    def _moved(
+        self,
+        audit: AuditView,
+        state: AuditState,
+        expected: tuple[AuditState, ...],
+        detail: str,
+        changes: Mapping[str, Any],
+    ) -> bool:
         seen = audit
         while not self.records.advance(
             audit.audit_id,
@@ -117,7 +132,7 @@ class Dispatcher:
     def fail(self, audit: AuditView, detail: str, **changes: Any) -> None:
         """End an audit that runs with the reason. It stays open: started again, it goes on."""
         logger.error("audit %s failed: %s", audit.audit_id, detail)
-        if self.advance(audit, AuditState.FAILED, *RUNNING, detail=detail, **changes):
+        if self.advance(audit, Cause.FAILED, AuditState.FAILED, detail=detail, **changes):
             self.handing.leave(audit)
 
     def clear_away(self, audit: AuditView) -> None:
@@ -148,34 +163,11 @@ class Dispatcher:
         audit = self.view(audit_id)
         if audit.record.state.final:
             self.clear_away(audit)
-        elif audit.record.state in RUNNING and stage_under_way(audit) is None:
+        elif audit.record.state in RUNNING and under_way(audit) is None:
             if not self.ledger.was_asked(audit_id, step_of(audit), answer_time=self.timing.answer_time):
                 self.ask(audit_id)
             return
         self.go_on(audit_id)
-
-    def reconcile(self, audit_id: str) -> None:
-        """Do what was left undone: by a worker that died with its shard, or with a step before its message was sent."""
-        audit = self.view(audit_id)
-        stage = stage_under_way(audit)
-        if audit.inputs.paused:
-            return
-        if stage is not None:
-            for shard_id, attempt in self.ledger.overdue(audit_id, stage.name, lease=self.timing.lease):
-                cause = f"no answer within {self.timing.lease_s:g} s: the message or its worker was lost"
-                self.lost(audit, Held(audit_id, stage.name, shard_id, attempt), cause, Redelivery.OVERDUE)
-            self.handing.sweep(audit, stage)
-        self.take_on(audit_id)
-
-    def lost(self, audit: AuditView, held: Held, cause: str, redelivery: Redelivery = Redelivery.LOST) -> None:
-        """Queue a shard again whose worker or message is gone."""
-        shard = held.audit_id, held.stage, held.shard_id
-        outcome = self.ledger.fail(*shard, held.attempt, setback=Setback.LOST, cause=cause)
-        logger.warning("shard %s, attempt %d, is lost, and %s: %s", "/".join(shard), held.attempt, outcome, cause)
-        self.counting.failed(*shard, outcome, redelivery)
-        pool = pool_of(audit.inputs, held.stage)
-        if outcome != "stale" and pool is not None:
-            self.pools.release(pool, held.audit_id, held.stage, [held.shard_id])
 
     def begin_round(self, audit: AuditView, digest: str) -> None:
         """Ask the model that rewords a PromptSet, as the next stage of the audit."""
@@ -192,7 +184,7 @@ class Dispatcher:
         number = audit.inputs.rounds + 1
         stored = put_model(self.artifacts, prompts)
         begun = RewritingRound(number=number, prompts=stored, decoding=prompts.decoding)
-        if self.advance(audit, AuditState.PARAPHRASING, AuditState.REWORDING, rounds=number, rewriting=begun):
+        if self.advance(audit, Cause.REWORDED, AuditState.PARAPHRASING, rounds=number, rewriting=begun):
             self.go_on(audit.audit_id)
 
     def go_on(self, audit_id: str) -> None:
@@ -215,7 +207,7 @@ class Dispatcher:
                 logger.exception("audit %s cannot be taken on now", other)
 
     def _step_of_waiting(self, pool: str, audit_id: str) -> tuple[Waiting, ...]:
-        stage = stage_under_way(self.view(audit_id))
+        stage = under_way(self.view(audit_id))
         if stage is None or stage.endpoint.pool != pool:
             self.pools.leave(pool, audit_id)
         return self._step(audit_id)
@@ -223,7 +215,7 @@ class Dispatcher:
     def _step(self, audit_id: str) -> tuple[Waiting, ...]:
         """One audit's part of `go_on`; returns who waits for what it leaves."""
         audit = self.view(audit_id)
-        stage = stage_under_way(audit)
+        stage = under_way(audit)
         if stage is None or audit.inputs.paused:
             return self.handing.stand_back(audit)
         try:
@@ -235,9 +227,9 @@ class Dispatcher:
             self.fail(audit, f"{stage.model} cannot be asked: {error}")
             return self.handing.stand_back(audit)
 
-    def _go_on_with(self, audit: AuditView, stage: Stage) -> tuple[Waiting, ...]:
+    def _go_on_with(self, audit: AuditView, stage: StageUnderWay) -> tuple[Waiting, ...]:
         audit_id, step = audit.audit_id, f"{audit.audit_id} {stage.name}"
-        parts = stage_parts(audit, self.artifacts)
+        parts = stage.stage.parts(audit, self.artifacts)
         if parts.n == 0:
             self.fail(audit, NOTHING_TO_ASK)
             return ()
@@ -265,18 +257,18 @@ class Dispatcher:
             return self._finish(audit, stage)
         return self.handing.hand_out(audit, stage, standing, room)
 
-    def _noted_as_planned(self, audit: AuditView, stage: Stage) -> AuditView:
+    def _noted_as_planned(self, audit: AuditView, stage: StageUnderWay) -> AuditView:
         """Note, before anything of a stage is handed out, that the ledger has its plan. Returns the audit as it is.
 
         Where the audit has moved on meanwhile nothing is noted, and what it is found in is somebody else's step.
         """
         if audit.inputs.planned_stage == stage.name:
             return audit
-        self.advance(audit, audit.record.state, audit.record.state, planned_stage=stage.name)
+        self.note(audit, planned_stage=stage.name)
         seen = self.view(audit.audit_id)
         return seen if seen.record.state is audit.record.state else audit
 
-    def _over_budget(self, audit: AuditView, stage: Stage, parts: StageParts) -> str | None:
+    def _over_budget(self, audit: AuditView, stage: StageUnderWay, parts: StageParts) -> str | None:
         """Why nothing more may be asked; None where the budget allows it."""
         if not audit.inputs.terms.limited:
             return None
@@ -285,14 +277,15 @@ class Dispatcher:
         planned = None if parts.n_trials is None else before + parts.n_trials
         return exceeded(audit.inputs.terms, spent, planned_trials=planned)
 
-    def _finish(self, audit: AuditView, stage: Stage) -> tuple[Waiting, ...]:
+    def _finish(self, audit: AuditView, stage: StageUnderWay) -> tuple[Waiting, ...]:
         with self.trying(f"{audit.audit_id} {stage.name}"):
             outcome = stage_outcome(self.ledger, audit.audit_id, stage.name)
             end = ending(audit, stage, outcome, self.artifacts)
-        if end.state is AuditState.FAILED:
-            self.fail(audit, end.cause, **end.changes)
-        elif self.advance(audit, end.state, audit.record.state, **end.changes):
-            if end.state is AuditState.ANSWERING:
-                return self._step(audit.audit_id)
+        if end.failure is not None:
+            self.fail(audit, end.failure, **end.changes)
+            return self.handing.stand_back(audit)
+        after = end.after or state_to_go_on_in(audit.changed(**end.changes))
+        if self.advance(audit, Cause.STAGE_ENDED, after, **end.changes):
             self.ask(audit.audit_id)
+            return self._step(audit.audit_id)
         return self.handing.stand_back(audit)

@@ -32,7 +32,8 @@ from proctor.router.ledger.store import (
 from proctor.router.plan import StoredShard, shard_of
 from proctor.router.pools import packs
 from proctor.router.pools.store import Claim, Pools
-from proctor.router.stages import Stage, StageParts, part_shards, planned, pools_of
+from proctor.router.stages.outcome import planned
+from proctor.router.stages.stage import StageParts, StageUnderWay
 from proctor.runtime.artifacts.store import ArtifactStore, get_model, put_model
 from proctor.runtime.metrics.recording import Redelivery
 from proctor.runtime.redis.presence import Presence
@@ -89,10 +90,12 @@ class HandingOut:
         """Whether another part of a stage has to be planned, so that workers never wait for one."""
         return not standing.parts.all_laid and standing.queued < _WINDOWS_QUEUED * room.capacity
 
-    def lay_down(self, audit: AuditView, stage: Stage, parts: StageParts, room: Room, standing: Standing) -> Standing:
+    def lay_down(
+        self, audit: AuditView, stage: StageUnderWay, parts: StageParts, room: Room, standing: Standing
+    ) -> Standing:
         """Plan the next part of a stage. Returns where the stage is then; `standing` is where it was."""
         part = standing.parts.laid
-        shards = list(self._stored(part_shards(audit, self.artifacts, part, room.shard_trials)))
+        shards = list(self._stored(stage.stage.shards(audit, self.artifacts, part, room.shard_trials)))
         entries = planned(shards, part)
         if self.ledger.plan(audit.audit_id, stage.name, entries, part=part, parts=parts.n, total_trials=parts.n_trials):
             self.counting.planned(shards)
@@ -116,7 +119,7 @@ class HandingOut:
             batch.clear()
             yield from stored
 
-    def hand_out(self, audit: AuditView, stage: Stage, standing: Standing, room: Room) -> tuple[Waiting, ...]:
+    def hand_out(self, audit: AuditView, stage: StageUnderWay, standing: Standing, room: Room) -> tuple[Waiting, ...]:
         """Send what the pool has room for; returns other audits that could have more of it now."""
         pool = stage.endpoint.pool
         while True:
@@ -127,7 +130,7 @@ class HandingOut:
             standing = self.ledger.standing(audit.audit_id, stage.name, room.capacity)
 
     def _send_or_split(
-        self, audit: AuditView, stage: Stage, claim: Claim, leased: Sequence[LeasedShard], together: int
+        self, audit: AuditView, stage: StageUnderWay, claim: Claim, leased: Sequence[LeasedShard], together: int
     ) -> bool:
         """Send leased shards, but split those that were lost too often; returns whether all were sent.
 
@@ -170,21 +173,21 @@ class HandingOut:
         nothing = Standing(Parts(0, None), complete=False, queued=0, next_up=())
         return tuple(
             (pool, other)
-            for pool in pools_of(audit.inputs)
+            for pool in audit.inputs.pools
             for other in self._claim(audit, pool, "", nothing, self.room(pool)).waiting
         )
 
     def leave(self, audit: AuditView) -> None:
         """Want nothing more and hold nothing: the audit has ended."""
-        for pool in pools_of(audit.inputs):
+        for pool in audit.inputs.pools:
             self.pools.leave(pool, audit.audit_id)
 
-    def sweep(self, audit: AuditView, stage: Stage) -> None:
+    def sweep(self, audit: AuditView, stage: StageUnderWay) -> None:
         """Take back credits that a router claimed and did not live to use."""
         under_way = self.ledger.leases(audit.audit_id, stage.name)
         self.pools.sweep(stage.endpoint.pool, audit.audit_id, stage.name, under_way, older_than=_CLAIM_TIME)
 
-    def _split(self, audit: AuditView, stage: Stage, shard: LeasedShard) -> None:
+    def _split(self, audit: AuditView, stage: StageUnderWay, shard: LeasedShard) -> None:
         """Put smaller shards in the place of one that was lost again and again, and may hold what makes it so."""
         try:
             trials = get_model(self.artifacts, shard.digest, Shard).trials
@@ -238,7 +241,7 @@ def _in_packs(shards: Iterable[LeasedShard], together: int) -> Iterator[list[Lea
         yield pack
 
 
-def _message(audit: AuditView, stage: Stage, pack: Iterable[LeasedShard], deadline_s: float) -> RunShards:
+def _message(audit: AuditView, stage: StageUnderWay, pack: Iterable[LeasedShard], deadline_s: float) -> RunShards:
     return RunShards(
         audit_id=audit.audit_id,
         stage=stage.name,

@@ -12,7 +12,7 @@ from proctor.router.audit import AuditView
 from proctor.router.dispatch import Dispatcher
 from proctor.router.ledger.store import Answer, Setback
 from proctor.router.pools.store import FIRST_WAIT, LONGEST_WAIT, Outage
-from proctor.router.stages import pool_of, stage_under_way
+from proctor.router.stages.registry import pool_of, stage_of, under_way
 from proctor.runtime.metrics import recording as metrics
 from proctor.runtime.metrics.recording import Redelivery
 from proctor.runtime.records.store import AuditState
@@ -44,7 +44,7 @@ def take_in(dispatcher: Dispatcher, message: ShardsAnswered) -> None:
     for answer in message.answers:
         if answer.completions is None:
             moved = _set_back(dispatcher, audit, message, answer, outages) or moved
-    if message.stage == ANSWER_STAGE and not audit.record.state.ended:
+    if not audit.record.state.ended and stage_of(message.stage).graded:
         _have_graded(dispatcher, audit, recorded)
     if outages:
         moved = _wait_or_fail(dispatcher, audit, message.stage, *outages[-1]) or moved
@@ -148,7 +148,7 @@ def _wait_or_fail(dispatcher: Dispatcher, audit: AuditView, stage_name: str, out
 
     Returns whether the audit was given up, and others may have what it leaves.
     """
-    stage = stage_under_way(audit)
+    stage = under_way(audit)
     if stage is None or stage.name != stage_name:
         return False
     if outage.since_s <= dispatcher.timing.outage_s:

@@ -7,14 +7,12 @@ twice, or replayed after an interruption, finds its work done and does nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from datetime import timedelta
 from functools import cache, partial
 from typing import Any, Protocol
 
 from proctor.domain.canonical import digest_matches
-from proctor.domain.errors import NewerVersionError, StoreError
+from proctor.domain.errors import NewerVersionError
 from proctor.domain.messages import (
     AuditScored,
     DecisionWritten,
@@ -29,14 +27,14 @@ from proctor.domain.messages import (
     VariantsBuilt,
 )
 from proctor.router import intake, rewrites
-from proctor.router.audit import inputs_of
+from proctor.router import reconcile as reconciling
 from proctor.router.awaited import PROBE_EVERY_S, probe_again
 from proctor.router.barring import Barrier
-from proctor.router.counting import count_away
-from proctor.router.dispatch import RUNNING, Dispatcher
+from proctor.router.dispatch import Dispatcher
 from proctor.router.ledger.store import Ledger
 from proctor.router.pools.store import Pools
-from proctor.router.stages import pools_of, state_to_go_on_in
+from proctor.router.stages.registry import ledger_stage, state_to_go_on_in
+from proctor.router.states import Cause, before
 from proctor.runtime.artifacts.store import put_model
 from proctor.runtime.messaging.events import publish_decision
 from proctor.runtime.messaging.steady_schedule import Steadily
@@ -50,7 +48,7 @@ from proctor.runtime.messaging.tasks import (
     worker_tries,
 )
 from proctor.runtime.records.decisions import decision_of
-from proctor.runtime.records.store import AuditRecord, AuditState
+from proctor.runtime.records.store import AuditState
 from proctor.runtime.redis.presence import Presence
 
 logger = logging.getLogger(__name__)
@@ -108,11 +106,12 @@ def start(message: StartAudit) -> None:
         return
     event = dispatcher.records.decision(audit.audit_id)
     if event is not None:
-        if dispatcher.advance(audit, AuditState.REGISTERING, *AuditState):
+        if dispatcher.advance(audit, Cause.STARTED, AuditState.REGISTERING):
             publish_decision(decision_of(audit.audit_id, event))
         return
-    if audit.inputs.ledger_stage is not None:
-        dispatcher.ledger.restart(audit.audit_id, audit.inputs.ledger_stage)
+    stage = ledger_stage(audit)
+    if stage is not None:
+        dispatcher.ledger.restart(audit.audit_id, stage)
     # Whoever starts it again wants it to go on with what the ledger has, however little that is.
     changes: dict[str, Any] = {} if audit.inputs.planned_stage is None else {"planned_stage": None}
     if audit.inputs.variants is None:
@@ -121,7 +120,7 @@ def start(message: StartAudit) -> None:
         answered = rewrites.without_failures(dispatcher.artifacts, said)
         if answered != said:
             changes["rewrites"] = put_model(dispatcher.artifacts, answered)
-    if dispatcher.advance(audit, AuditState.PROBING, *RUNNING, AuditState.FAILED, **changes):
+    if dispatcher.advance(audit, Cause.STARTED, AuditState.PROBING, **changes):
         dispatcher.ask(audit.audit_id)
 
 
@@ -136,7 +135,7 @@ def endpoint_probed(message: EndpointProbed) -> None:
         again = probe_again(audit, message, dispatcher.timing.outage_s)
         if again is None:
             dispatcher.fail(audit, message.detail)
-        elif dispatcher.advance(audit, AuditState.PROBING, AuditState.PROBING, detail=message.detail):
+        elif dispatcher.advance(audit, Cause.PROBED, AuditState.PROBING, detail=message.detail):
             dispatcher.send_later(again, PROBE_EVERY_S)
         return
     pinned = audit.inputs.model_digest or audit.suite.model.model_version
@@ -148,11 +147,11 @@ def endpoint_probed(message: EndpointProbed) -> None:
         )
         return
     dispatcher.pools.worked(audit.inputs.endpoint.pool)
-    state = state_to_go_on_in(audit.inputs)
+    state = state_to_go_on_in(audit)
     if dispatcher.advance(
         audit,
+        Cause.PROBED,
         state,
-        AuditState.PROBING,
         model_digest=message.model_digest or pinned,
         model_digest_verified=message.model_digest is not None,
         server=message.server,
@@ -171,8 +170,8 @@ def variants_built(message: VariantsBuilt) -> None:
     if audit.record.state is not AuditState.REWORDING:
         return
     if message.variants is not None:
-        state = AuditState.TRANSMITTING if audit.inputs.awaits_routers else AuditState.ANSWERING
-        if dispatcher.advance(audit, state, AuditState.REWORDING, variants=message.variants):
+        state = state_to_go_on_in(audit.changed(variants=message.variants))
+        if dispatcher.advance(audit, Cause.REWORDED, state, variants=message.variants):
             dispatcher.go_on(audit.audit_id)
     elif message.prompts is not None:
         dispatcher.begin_round(audit, message.prompts)
@@ -202,37 +201,7 @@ def shards_graded(message: ShardsGraded) -> None:
 def reconcile(message: Reconcile) -> None:
     """Give what is overdue or was lost to another worker, and take on every audit whose messenger died."""
     del message
-    dispatcher = _dispatcher()
-    for held in dispatcher.presence.lost():
-        try:
-            audit = dispatcher.view(held.audit_id)
-            dispatcher.lost(audit, held, "its worker has not been heard of any more")
-        except NewerVersionError as error:
-            # Left where it is: a router of that version comes upon it, too.
-            logger.warning("shard %s was lost, and is left to another router: %s", held.shard_id, error)
-            continue
-        except StoreError:
-            logger.exception(
-                "shard %s of audit %s was lost, and its audit cannot be read", held.shard_id, held.audit_id
-            )
-        # Nor is what cannot be read told of again: its lease runs out like any other.
-        dispatcher.presence.forget([held])
-    running = dispatcher.records.running_audits()
-    for record in running:
-        try:
-            dispatcher.reconcile(record.audit_id)
-        except NewerVersionError as error:
-            logger.warning("audit %s is left to another router: %s", record.audit_id, error)
-        except Exception:
-            # What one audit lacks (an artifact, room on a disk) must not keep the others waiting.
-            logger.exception("audit %s cannot be taken on now", record.audit_id)
-    count_away(dispatcher.pools, _pools_asked(running))
-
-
-def _pools_asked(running: Iterable[AuditRecord]) -> Iterator[tuple[str, ...]]:
-    for record in running:
-        with suppress(NewerVersionError):
-            yield pools_of(inputs_of(record))
+    reconciling.reconcile(_dispatcher())
 
 
 @handles(AuditScored, given_up=_fail)
@@ -244,7 +213,7 @@ def scored(message: AuditScored) -> None:
         dispatcher.fail(audit, message.error)
         return
     after = AuditState.REGISTERING if worker_settings().registry_uri else AuditState.DECIDED
-    if not dispatcher.advance(audit, after, AuditState.SCORING):
+    if not dispatcher.advance(audit, Cause.SCORED, after):
         return
     if after.ended:
         dispatcher.clear_away(audit)
@@ -262,7 +231,7 @@ def decision_written(message: DecisionWritten) -> None:
         dispatcher.fail(audit, f"the decision is on record, but the registry refused it: {message.error}")
         return
     dispatcher.records.register(message.audit_id, message.registry_version)
-    if dispatcher.advance(audit, AuditState.DECIDED, AuditState.SCORING, AuditState.REGISTERING):
+    if dispatcher.advance(audit, Cause.WRITTEN, AuditState.DECIDED):
         dispatcher.clear_away(audit)
 
 
@@ -275,7 +244,8 @@ def not_understood(message: NotUnderstood) -> None:
     except NewerVersionError:
         # It is the row that this router does not know, too. Its state can be said all the same.
         logger.error("audit %s failed: %s", message.audit_id, message.detail)
-        dispatcher.records.advance(message.audit_id, AuditState.FAILED, expected=RUNNING, detail=message.detail)
+        failed, expected = AuditState.FAILED, before(Cause.FAILED, AuditState.FAILED)
+        dispatcher.records.advance(message.audit_id, failed, expected=expected, detail=message.detail)
 
 
 def _reconcile_now_and_then(sender: Any, **_: Any) -> None:

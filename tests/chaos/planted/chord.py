@@ -30,13 +30,14 @@ def plant(service: str) -> None:
 
 def _send_chords(app: Any) -> None:
     from proctor.domain.messages import Message, RunShards
-    from proctor.router import tasks
+    from proctor.router import reconcile, tasks
     from proctor.router.dispatch import Dispatcher
     from proctor.router.ledger.store import Answer
     from proctor.router.pools import packs
-    from proctor.router.stages import stage_under_way
+    from proctor.router.stages.registry import under_way
+    from proctor.runtime.records.store import AuditRecord
 
-    go_on, reconcile = Dispatcher.go_on, Dispatcher.reconcile
+    go_on, reconcile_audit = Dispatcher.go_on, reconcile.reconcile_audit
 
     def one_chord(self: Dispatcher, audit_id: str) -> None:
         asked = list[RunShards]()
@@ -49,21 +50,22 @@ def _send_chords(app: Any) -> None:
             header = [app.signature(_HEADER, kwargs={"message": pack.plain()}, queue="inference") for pack in asked]
             chord(header)(app.signature(_BODY, kwargs={"audit_id": audit_id}, queue="router"))
 
-    def but_for_chords(self: Dispatcher, audit_id: str) -> None:
-        if stage_under_way(self.view(audit_id)) is None:
-            reconcile(self, audit_id)
+    def but_for_chords(dispatcher: Dispatcher, record: AuditRecord) -> None:
+        if under_way(dispatcher.view(record.audit_id)) is None:
+            reconcile_audit(dispatcher, record)
 
     def ended(results: list[list[list[Any]]], audit_id: str) -> None:
         dispatcher = tasks._dispatcher()
         for pack in results:
             dispatcher.ledger.record_all(audit_id, "answer", [Answer(*row) for row in pack])
         audit = dispatcher.view(audit_id)
-        stage = stage_under_way(audit)
+        stage = under_way(audit)
         if stage is not None:
             dispatcher._finish(audit, stage)
 
     packs.capacity = lambda slots, together: 1 << 20
-    Dispatcher.go_on, Dispatcher.reconcile = one_chord, but_for_chords  # type: ignore[method-assign]
+    Dispatcher.go_on = one_chord  # type: ignore[method-assign]
+    reconcile.reconcile_audit = but_for_chords
     app.task(ended, name=_BODY)
 
 

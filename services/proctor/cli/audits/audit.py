@@ -59,9 +59,9 @@ def run(suite_file: Path, priority: str, home: Path, output: str) -> ExitCode:
     from proctor.formats.suites import load_suite
     from proctor.localstack.stack import StackSpec
     from proctor.localstack.state import live_state
-    from proctor.router.audit import gather, hold_content_private
-    from proctor.router.budget import terms_of
     from proctor.router.submit.endpoints import named_endpoints
+    from proctor.router.submit.gathering import gather, hold_content_private
+    from proctor.router.submit.terms import terms_of
     from proctor.runtime.settings import LOCAL_TRITON, Settings
 
     suite, settings = load_suite(suite_file), Settings.from_environment()

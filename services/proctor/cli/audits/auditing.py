@@ -18,13 +18,14 @@ from proctor.cli.terminal import say
 from proctor.domain.decision import DecisionEvent
 from proctor.domain.errors import ProctorError
 from proctor.domain.messages import Priority
-from proctor.domain.trial import ANSWER_STAGE, TRANSMIT_STAGE
+from proctor.domain.trial import ANSWER_STAGE
 from proctor.formats.router_table_writing import ROUTER_TABLE
 from proctor.gateway.audits import LocalDesk, local_desk
 from proctor.gateway.status import AuditStatus
 from proctor.gateway.watching import watch
-from proctor.router.audit import AuditData
 from proctor.router.ledger.store import Progress as LedgerProgress
+from proctor.router.stages.registry import stage_of
+from proctor.router.submit.gathering import AuditData
 from proctor.runtime.records.audit_state import AuditState
 from proctor.runtime.records.decisions import decision_of
 from proctor.runtime.settings import Settings
@@ -136,9 +137,7 @@ def _begin(desk: LocalDesk, data: AuditData, priority: Priority) -> str:
 def _what_is_there(audit: AuditStatus) -> str:
     stage, trials = audit.stage or ANSWER_STAGE, audit.trials
     done, planned = (trials.done, trials.planned) if trials else (0, 0)
-    asked_for = {ANSWER_STAGE: "answers", TRANSMIT_STAGE: "messages of routers"}
-    what = asked_for.get(stage.partition("-")[0], "rewordings")
-    return f"{done} of {planned} {what} are there."
+    return f"{done} of {planned} {stage_of(stage).asked_for} are there."
 
 
 def _why_undecided(ended: Sequence[AuditStatus], desk: LocalDesk) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from proctor.domain.decision import DecisionOutcome
 from proctor.domain.errors import ExitCode
-from proctor.domain.trial import TRANSMIT_STAGE
 from proctor.gateway.status import AuditStatus
 from proctor.runtime.records.audit_state import AuditState
 
@@ -20,6 +19,7 @@ STEPS = {
     AuditState.REWORDING: "rewording items",
     AuditState.PARAPHRASING: "rewording items: asking the rewording model",
     AuditState.TRANSMITTING: "asking the routers",
+    AuditState.ASKING: "asking more about the items",
     AuditState.ANSWERING: "answering",
     AuditState.SCORING: "weighing the evidence",
     AuditState.REGISTERING: "writing to the registry",
@@ -60,7 +60,7 @@ def progress(status: AuditStatus) -> str:
     trials = status.trials
     if trials is None or not trials.planned:
         return ""
-    asked = "messages" if (status.stage or "").startswith(TRANSMIT_STAGE) else "trials"
+    asked = counted_as(status.stage)
     parts = [f"{trials.done:,} of {trials.planned:,} {asked}"]
     if trials.dead:
         parts.append(f"{trials.dead:,} given up")
@@ -69,6 +69,14 @@ def progress(status: AuditStatus) -> str:
     if status.eta_s:
         parts.append(f"about {duration(status.eta_s)} left")
     return ", ".join(parts)
+
+
+def counted_as(stage: str | None) -> str:
+    """What the trials of a stage are called, by the ledger's name of it; one that is not installed here has trials."""
+    from proctor.router.stages.registry import STAGES
+
+    kind = (stage or "").partition("-")[0]
+    return STAGES.get(kind).counted_as if kind in STAGES else "trials"
 
 
 def failure_lines(status: AuditStatus) -> list[str]:

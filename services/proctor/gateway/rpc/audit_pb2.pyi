@@ -22,6 +22,7 @@ class AuditState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     AUDIT_STATE_REWORDING: _ClassVar[AuditState]
     AUDIT_STATE_PARAPHRASING: _ClassVar[AuditState]
     AUDIT_STATE_TRANSMITTING: _ClassVar[AuditState]
+    AUDIT_STATE_ASKING: _ClassVar[AuditState]
     AUDIT_STATE_ANSWERING: _ClassVar[AuditState]
     AUDIT_STATE_SCORING: _ClassVar[AuditState]
     AUDIT_STATE_REGISTERING: _ClassVar[AuditState]
@@ -45,6 +46,7 @@ AUDIT_STATE_PROBING: AuditState
 AUDIT_STATE_REWORDING: AuditState
 AUDIT_STATE_PARAPHRASING: AuditState
 AUDIT_STATE_TRANSMITTING: AuditState
+AUDIT_STATE_ASKING: AuditState
 AUDIT_STATE_ANSWERING: AuditState
 AUDIT_STATE_SCORING: AuditState
 AUDIT_STATE_REGISTERING: AuditState

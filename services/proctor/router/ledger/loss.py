@@ -7,7 +7,7 @@ be, so that what is gone is seen; an audit that goes on without it would hang, o
 
 from __future__ import annotations
 
-from proctor.router.audit import AuditInputs
+from proctor.router.inputs import AuditInputs
 from proctor.router.ledger.types import Standing
 
 #: A stage that was planned, and of which there is nothing.

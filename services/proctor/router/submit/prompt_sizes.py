@@ -57,6 +57,19 @@ def bounded_prompt(
     return prompt
 
 
+def check_asked(item_id: str, prompt: str, stage: str) -> None:
+    """Refuse a prompt of a plug-in's stage that is too large.
+
+    Raises:
+        BadInputError: it has more than MAX_PROMPT_BYTES.
+    """
+    if (size := utf8_bytes(prompt)) > MAX_PROMPT_BYTES:
+        raise BadInputError(
+            f"item {item_id!r}: the prompt of the stage {stage!r} has {size:,} bytes, and {MAX_PROMPT_BYTES:,} are the "
+            "most; leave the stage out of protocol_config.stages, or have its plug-in ask less"
+        )
+
+
 def check_written(item_id: str, prompt: str, writers: str) -> str:
     """A prompt that was put together from what models wrote, unless it is too large.
 

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from proctor.domain.backends import Backend
 from proctor.domain.errors import NewerVersionError
 from proctor.domain.messages import ShardAnswer
+from proctor.domain.plugins import declared
+from proctor.domain.routing import STAGES_GROUP
 from proctor.domain.trial import ANSWER_STAGE, PARAPHRASE_STAGE, TRANSMIT_STAGE, Arm
 
 if TYPE_CHECKING:
@@ -225,7 +227,8 @@ def trials(state: TrialState, stage: str, arm: Arm, count: int) -> None:
 
 def _stage_kind(stage: str) -> str:
     kind = stage.partition("-")[0]
-    return kind if kind in (ANSWER_STAGE, PARAPHRASE_STAGE, TRANSMIT_STAGE) else "other"
+    known = kind in (ANSWER_STAGE, PARAPHRASE_STAGE, TRANSMIT_STAGE) or kind in declared(STAGES_GROUP)
+    return kind if known else "other"
 
 
 def shard_redelivered(cause: Redelivery) -> None:

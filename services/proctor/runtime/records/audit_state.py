@@ -17,6 +17,8 @@ class AuditState(StrEnum):
     """The model that rewords is being asked. Comes back to `rewording`, as often as more is to be asked."""
     TRANSMITTING = "transmitting"
     """The routers are being asked, where the suite has any."""
+    ASKING = "asking"
+    """A stage of a plug-in asks its model, where the suite wants any."""
     ANSWERING = "answering"
     SCORING = "scoring"
     REGISTERING = "registering"

@@ -1,0 +1,110 @@
+"""What the router knows of an audit beside its state: what it is made of, and how far its own steps have brought it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field
+
+from proctor.domain.base import Frozen
+from proctor.domain.card import ContentDigests
+from proctor.domain.endpoint import EndpointSpec
+from proctor.domain.messages import Priority
+from proctor.domain.submitter import LOCAL_NAME
+from proctor.domain.trial import PARAPHRASE_STAGE, Decoding
+from proctor.router.terms import Role, Terms
+
+#: What comes from outside while an audit runs, from whoever submits or steers it, and not from its own steps.
+_STEERED = frozenset({"endpoint", "paraphraser", "router", "priority", "paused", "terms", "submitter"})
+#: What two routers may note at the same time, and neither stands in the other's way.
+_NOTED = frozenset({"planned_stage"})
+
+
+class RewritingRound(Frozen):
+    """A round of questions to the model that rewords, while it is under way."""
+
+    number: int
+    prompts: str
+    """Digest of the PromptSet that is asked."""
+    decoding: Decoding
+
+    @property
+    def stage(self) -> str:
+        """The ledger's name of it."""
+        return f"{PARAPHRASE_STAGE}-{self.number}"
+
+
+class Asking(Frozen):
+    """Where a plug-in's stage is."""
+
+    times: int = 1
+    """Times that it was begun; one in which nothing was answered is asked again as another."""
+    said: str | None = None
+    """Digest of the RewriteSet of what came of it."""
+
+
+class AuditInputs(Frozen):
+    """Everything by reference that an audit is made of, and what is known of it once it runs.
+
+    The second part says where the audit goes on when it is started again: each stage knows by it whether it is due
+    (`proctor.router.stages.registry`).
+    """
+
+    items: str
+    """Digest of the ItemIndex."""
+    perturbation: str
+    rewordings: str | None
+    contents: ContentDigests
+    endpoint: EndpointSpec
+    paraphraser: EndpointSpec | None = None
+    """The endpoint of the model that rewords; None where no strategy asks one."""
+    router: EndpointSpec | None = None
+    """The endpoint of the routers; None where the suite asks none."""
+    calibration: str | None = None
+
+    model_digest: str | None = None
+    model_digest_verified: bool = False
+    server: str = ""
+    rounds: int = 0
+    """Rounds that were begun with the model that rewords."""
+    rewriting: RewritingRound | None = None
+    """The round that is under way."""
+    rewrites: str | None = None
+    """Digest of the RewriteSet of the rounds that have ended."""
+    variants: str | None = None
+    """Digest of the VariantIndex. It stays what it is from then on, whatever becomes of the variant library."""
+    transmissions: int = 1
+    """Times that the routers were begun to be asked; one in which none of them answered is asked again as another."""
+    transmitted: str | None = None
+    """Digest of the RewriteSet of what the routers wrote."""
+    asked: Mapping[str, Asking] = Field(default_factory=dict, exclude_if=lambda asked: not asked)
+    """Where the stages of plug-ins are, by their kind. Not written where there are none."""
+    planned_stage: str | None = None
+    """The stage that the ledger has a plan of, or had: noted before any of it is handed out. A ledger without that plan
+    lost it."""
+    manifest: str | None = None
+    """Digest of the AuditManifest that is to be scored."""
+    priority: Priority = Priority.NORMAL
+    """Which audits' shards go first where several ask the same endpoint."""
+    paused: bool = False
+    """Whether nothing more is handed out; what was handed out before is recorded when it is answered."""
+    terms: Terms = Terms()
+    """What it may use, as whoever started it last said, and what its tokens cost."""
+    submitter: str = Field(default=LOCAL_NAME, exclude_if=lambda name: name == LOCAL_NAME)
+    """Who started it last. Not written for the machine's own terminal, as in rows of before there were names."""
+
+    @property
+    def own(self) -> dict[str, Any]:
+        """What the audit's own steps have brought it to: all but what comes from outside while it runs, and notes."""
+        return self.model_dump(exclude=set(_STEERED | _NOTED))
+
+    @property
+    def pools(self) -> tuple[str, ...]:
+        """The pools of all servers that the audit asks, each once."""
+        found = (self.endpoint_of(role) for role in Role)
+        return tuple(dict.fromkeys(endpoint.pool for endpoint in found if endpoint is not None))
+
+    def endpoint_of(self, role: Role) -> EndpointSpec | None:
+        """Where the model of a role is asked; None where the audit has none."""
+        return {Role.AUDITED: self.endpoint, Role.REWORDING: self.paraphraser, Role.ROUTING: self.router}[role]

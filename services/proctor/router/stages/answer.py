@@ -1,0 +1,100 @@
+"""The stage in which the model under audit answers: canonical and reworded items, and those that routers passed on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+from proctor.domain.endpoint import EndpointSpec
+from proctor.domain.manifest import AuditManifest, VariantChunk, VariantIndex
+from proctor.domain.trial import ANSWER_STAGE, Decoding, Shard
+from proctor.router import rewrites
+from proctor.router.audit import AuditView
+from proctor.router.plan import plan_shards, plan_trials
+from proctor.router.stages.documents import items_of_part, rewrite_set, variant_index
+from proctor.router.stages.outcome import StageOutcome
+from proctor.router.stages.stage import Ending, Stage, StageParts
+from proctor.router.submit.endpoints import paraphrase_model, router_model
+from proctor.router.terms import Role
+from proctor.router.transmission import messages_of, plan_workers
+from proctor.runtime.artifacts.store import ArtifactStore, get_model, put_model
+from proctor.runtime.records.audit_state import AuditState
+
+
+class AnswerStage(Stage):
+    """The last stage of every audit. Its parts are the chunks of the variants, which are those of the items."""
+
+    kind = ANSWER_STAGE
+    state = AuditState.ANSWERING
+    asks = Role.AUDITED
+    asked_for = "answers"
+    graded = True
+
+    def is_due(self, audit: AuditView) -> bool:
+        """Whether the variants are there."""
+        return audit.inputs.variants is not None
+
+    def model(self, audit: AuditView) -> str:
+        """The model under audit."""
+        return f"the model {audit.suite.model.model_id}"
+
+    def endpoint(self, audit: AuditView) -> EndpointSpec:
+        """Its own, with the weights that the audit is of."""
+        return audit.inputs.endpoint.model_copy(update={"model_version": audit.inputs.model_digest})
+
+    def decoding(self, audit: AuditView) -> Decoding:
+        """The suite's."""
+        return audit.suite.decoding
+
+    def parts(self, audit: AuditView, store: ArtifactStore) -> StageParts:
+        """One a chunk of variants."""
+        variants = _variants(audit, store)
+        # Without a single rewording there is no part: nothing could be compared.
+        if variants.n_variants == 0:
+            return StageParts(0, 0)
+        n_direct = variants.n_items_with_variants + variants.n_variants
+        return StageParts(len(variants.chunks), n_direct if audit.inputs.transmitted is None else None)
+
+    def shards(self, audit: AuditView, store: ArtifactStore, part: int, shard_trials: int) -> Iterator[Shard]:
+        """Those of one chunk: items and variants, then what routers passed on of them."""
+        items = items_of_part(store, audit.inputs.items, part).items
+        variants = get_model(store, _variants(audit, store).chunks[part], VariantChunk).variants
+        trials = plan_trials(items, variants, audit.suite.prompt)
+        if audit.inputs.transmitted is not None:
+            messages = messages_of(store, rewrite_set(store, audit.inputs.transmitted), part)
+            trials = chain(trials, plan_workers(items, audit.suite.protocol, messages))
+        return plan_shards(trials, shard_trials=shard_trials)
+
+    def ending(self, audit: AuditView, outcome: StageOutcome, store: ArtifactStore) -> Ending:
+        """On to the scorer, with everything that it needs."""
+        inputs = audit.inputs
+        assert inputs.variants is not None
+        assert inputs.model_digest is not None
+        reworder, said = paraphrase_model(audit.suite), rewrites.load(store, inputs.rewrites)
+        router, transmitted = router_model(audit.suite), rewrites.load(store, inputs.transmitted)
+        manifest = AuditManifest(
+            audit_id=audit.audit_id,
+            suite=audit.resolved_suite,
+            card=audit.card,
+            model_digest=inputs.model_digest,
+            model_digest_verified=inputs.model_digest_verified,
+            server=inputs.server,
+            backend=inputs.endpoint.backend,
+            items=inputs.items,
+            variants=inputs.variants,
+            answered=outcome.answered,
+            dead=outcome.dead,
+            paraphraser=None if reworder is None else rewrites.facts(store, reworder, said),
+            transmitted=inputs.transmitted,
+            router=None if router is None else rewrites.facts(store, router, transmitted),
+            asked={kind: asking.said for kind, asking in inputs.asked.items() if asking.said is not None},
+        )
+        return Ending({"manifest": put_model(store, manifest)}, after=AuditState.SCORING)
+
+
+def _variants(audit: AuditView, store: ArtifactStore) -> VariantIndex:
+    assert audit.inputs.variants is not None
+    return variant_index(store, audit.inputs.variants)
+
+
+ANSWER = AnswerStage()

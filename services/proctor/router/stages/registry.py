@@ -1,0 +1,96 @@
+"""Which stages there are, which of them an audit has, and which one it is in."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from proctor.domain.errors import BadInputError
+from proctor.domain.plugins import ExtensionPoint
+from proctor.domain.routing import STAGES_GROUP
+from proctor.router.audit import AuditView
+from proctor.router.inputs import AuditInputs
+from proctor.router.stages.stage import Stage, StageUnderWay
+from proctor.runtime.records.audit_state import AuditState
+
+#: Every stage by its kind.
+STAGES: Final = ExtensionPoint(
+    STAGES_GROUP,
+    "stage",
+    Stage,
+    {
+        "paraphrase": "proctor.router.stages.paraphrase:PARAPHRASE",
+        "transmit": "proctor.router.stages.transmit:TRANSMIT",
+        "answer": "proctor.router.stages.answer:ANSWER",
+    },
+)
+
+
+@lru_cache(maxsize=64)
+def stages_with(plugins: tuple[str, ...]) -> tuple[Stage, ...]:
+    """The stages of an audit whose suite asks for these of plug-ins, in the order in which they may be due.
+
+    Raises:
+        BadInputError: when one of them is not installed here, cannot be loaded, or is no stage of a plug-in.
+    """
+    *before, last = (STAGES.get(kind) for kind in STAGES.built_in)
+    further = [STAGES.get(kind) for kind in plugins]
+    for kind, stage in zip(plugins, further, strict=True):
+        if stage.kind != kind or stage.state is not AuditState.ASKING:
+            raise BadInputError(
+                f"the stage {kind!r} of {STAGES.origin(kind)} is not one that suites can ask for: it has the "
+                f"kind {stage.kind!r} and the state {stage.state.value!r}, and must have {kind!r} and "
+                f"{AuditState.ASKING.value!r}"
+            )
+    return (*before, *further, last)
+
+
+def stage_of(name: str) -> Stage:
+    """A stage by its kind, or by the ledger's name of it, e.g. `paraphrase-2`.
+
+    Raises:
+        BadInputError: when there is none of that kind here.
+    """
+    return STAGES.get(name.partition("-")[0])
+
+
+def due(audit: AuditView) -> Stage | None:
+    """The stage that an audit goes on with; None where it is to be reworded first.
+
+    What was reworded, and what is being asked, is on record. It is not worked out anew: the variant library may hold
+    more by now, and the answers that are in the ledger belong to the variants that were made then.
+    """
+    for stage in stages_with(audit.suite.protocol.stages):
+        if stage.is_due(audit):
+            return stage
+    return None
+
+
+def state_to_go_on_in(audit: AuditView) -> AuditState:
+    """Where an audit goes on once its endpoint has answered the probe, or a stage has ended."""
+    stage = due(audit)
+    return AuditState.REWORDING if stage is None else stage.state
+
+
+def under_way(audit: AuditView) -> StageUnderWay | None:
+    """The stage whose shards are handed out now; None in a state in which no model is asked."""
+    stage = due(audit)
+    if stage is None or stage.state is not audit.record.state:
+        return None
+    return StageUnderWay(
+        stage, stage.name(audit.inputs), stage.model(audit), stage.endpoint(audit), stage.decoding(audit)
+    )
+
+
+def ledger_stage(audit: AuditView) -> str | None:
+    """The ledger's stage that an audit is in, or would go on with; None while it has none."""
+    stage = due(audit)
+    return None if stage is None else stage.name(audit.inputs)
+
+
+def pool_of(inputs: AuditInputs, stage: str) -> str | None:
+    """The pool of servers that a stage asks, by the ledger's name of it; None where the audit has no such stage."""
+    if stage.partition("-")[0] not in STAGES:
+        return None
+    endpoint = inputs.endpoint_of(stage_of(stage).asks)
+    return None if endpoint is None else endpoint.pool

@@ -1,0 +1,83 @@
+"""A suite with the content of the files that it names, read before anything of it is put on record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from proctor.domain.card import ContentDigests
+from proctor.domain.hub import NO_HUB, HubAccess
+from proctor.domain.manifest import ItemSet
+from proctor.domain.suite import Suite
+from proctor.formats.gate_calibration import parse_gate_calibration
+from proctor.formats.items import load_items, select_items
+from proctor.formats.named_file import read_named_file
+from proctor.formats.suites import calibration_path, content_digests
+from proctor.router.submit.allowed import hold_private
+from proctor.router.submit.endpoints import asked_endpoints
+from proctor.router.submit.privacy import private_by_content
+from proctor.router.submit.prompt_sizes import check_sizes
+from proctor.router.transmission import check_options
+from proctor.runtime.settings import Settings
+
+
+class AuditData(NamedTuple):
+    """A suite with the content of the files that it names."""
+
+    suite: Suite
+    items: ItemSet
+    rewordings: bytes | None
+    calibration: bytes | None
+    contents: ContentDigests
+    notes: tuple[str, ...]
+    """What a person should know of the data, e.g. that the file holds fewer items than the sample asks for."""
+
+
+def gather(
+    suite: Suite, base: Path, bundle: Path, benchmarks: Path | None = None, *, hub: HubAccess = NO_HUB
+) -> AuditData:
+    """Read the files that a suite names.
+
+    Args:
+        suite: the suite.
+        base: the folder that its relative paths start from.
+        bundle: the reference bundle, for the benchmark that Proctor ships.
+        benchmarks: the operator's folder of benchmarks, for suites that name no file.
+        hub: what the operator lets suites have of the hub; by default nothing.
+
+    Raises:
+        BadInputError: when one cannot be read or used, the suite's protocol cannot ask its items, or its prompts would
+            be too large.
+    """
+    loaded = load_items(suite.dataset, base, bundle, benchmarks, hub=hub)
+    rewordings = _named_file("rewordings_path", suite.perturbation.rewordings_path, base)
+    calibration = _named_file("calibration_path", calibration_path(suite), base)
+    if calibration is not None:
+        parse_gate_calibration(calibration, str(base / str(calibration_path(suite))))
+    items = select_items(loaded.items, suite.dataset)
+    if suite.protocol.asks_routers:
+        check_options(items)
+    check_sizes(items, suite)
+    return AuditData(
+        suite=suite,
+        items=ItemSet(items=items),
+        rewordings=rewordings,
+        calibration=calibration,
+        contents=content_digests(suite, base, bundle, benchmarks),
+        notes=tuple(loaded.notes(suite.dataset)),
+    )
+
+
+def _named_file(field: str, name: str | None, base: Path) -> bytes | None:
+    return None if name is None else read_named_file(base / name, f"perturbation_config.{field}")
+
+
+def hold_content_private(data: AuditData, settings: Settings) -> None:
+    """Refuse to send items that the operator marks as private, whatever they are called, where they may not go.
+
+    Raises:
+        BadInputError: when an endpoint of the suite is not approved for such.
+    """
+    why = private_by_content(data.contents.dataset, data.items.items, settings)
+    for field, found in asked_endpoints(data.suite, settings).items():
+        hold_private(why, found, field)

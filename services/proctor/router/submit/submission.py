@@ -1,0 +1,145 @@
+"""Putting an audit on record, or finding the one with which a submission goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import Any, NamedTuple
+
+from sqlalchemy.exc import IntegrityError
+
+from proctor.domain.canonical import bytes_digest, short_id
+from proctor.domain.card import protocol_card
+from proctor.domain.messages import Priority
+from proctor.domain.submitter import LOCAL, Submitter
+from proctor.router.audit import evaluator_version, inputs_of
+from proctor.router.inputs import AuditInputs
+from proctor.router.states import Cause, before
+from proctor.router.submit.endpoints import resolve_endpoint, resolve_paraphraser, resolve_router
+from proctor.router.submit.gathering import AuditData, hold_content_private
+from proctor.router.submit.terms import terms_of
+from proctor.runtime.artifacts.chunks import put_items
+from proctor.runtime.artifacts.store import ArtifactStore, put_model
+from proctor.runtime.records.store import AuditRecord, AuditState, Records
+from proctor.runtime.settings import Settings
+
+
+def subject_of(data: AuditData, submitter: Submitter) -> str:
+    """The subject that `submit` would put a suite on record under. Nothing is stored."""
+    card = protocol_card(data.suite, data.contents, evaluator_version=evaluator_version())
+    return _subject(card.fingerprint, put_items(_Unstored(), data.items), submitter)
+
+
+def unended(records: Records, subject: str) -> AuditRecord | None:
+    """The audit of a subject with which a submission would go on; None where it would be a new one."""
+    latest = records.latest_audit(subject)
+    return None if latest is None or latest.state.final else latest
+
+
+def _subject(fingerprint: str, items: str, submitter: Submitter) -> str:
+    return short_id([fingerprint, items, *([] if submitter.shares else [submitter.name])])
+
+
+class _Unstored:
+    """Stands for an artifact store where digests alone are asked for."""
+
+    def put(self, data: bytes) -> str:
+        return bytes_digest(data)
+
+    def get(self, digest: str) -> bytes:
+        raise KeyError(digest)
+
+
+class Submission(NamedTuple):
+    """An audit on record."""
+
+    record: AuditRecord
+    """As it was found, or as it was created."""
+    resumed: bool
+    """Whether it goes on with one that did not end."""
+
+
+def _anyone(found: AuditRecord | None) -> AbstractContextManager[None]:
+    del found
+    return nullcontext()
+
+
+def submit(
+    data: AuditData,
+    settings: Settings,
+    records: Records,
+    artifacts: ArtifactStore,
+    *,
+    priority: Priority = Priority.NORMAL,
+    at_terminal: bool = False,
+    submitter: Submitter = LOCAL,
+    admit: Callable[[AuditRecord | None], AbstractContextManager[None]] = _anyone,
+) -> Submission:
+    """Put an audit on record, or find the unfinished one of the same subject.
+
+    The subject is the fingerprint of the suite (model and version included) with the content of its files, so the
+    same suite started again goes on with the audit that was interrupted, paused or not. A submitter with a name has
+    subjects of their own.
+
+    Args:
+        data: the suite with its data.
+        settings: the operator's.
+        records: where the audit is put on record.
+        artifacts: where its items are stored.
+        priority: whose prompts go first where audits share an endpoint.
+        submitter: who submits it.
+        admit: entered around the moment at which the audit begins, or begins again, with what was found on record.
+            What it raises leaves the records as they were.
+        at_terminal: see `resolve_endpoint`.
+
+    Raises:
+        BadInputError: when an endpoint of the suite may not be asked here or not be sent its items, a strategy asks a
+            model and the suite names none, or the cost is limited and an endpoint has no prices; nothing is on record
+            then.
+        NewerVersionError: when its last audit did not end and needs a newer Proctor.
+        StoreError: when the record store went away meanwhile.
+    """
+    suite = data.suite
+    terms = terms_of(suite, settings, submitter.name)
+    hold_content_private(data, settings)
+    steered: dict[str, Any] = {
+        "endpoint": resolve_endpoint(suite, settings, at_terminal=at_terminal),
+        "paraphraser": resolve_paraphraser(suite, settings, at_terminal=at_terminal),
+        "router": resolve_router(suite, settings, at_terminal=at_terminal),
+        "priority": priority,
+        "paused": False,
+        "terms": terms,
+        "submitter": submitter.name,
+    }
+    card = protocol_card(suite, data.contents, evaluator_version=evaluator_version())
+    items = put_items(artifacts, data.items)
+    subject = _subject(card.fingerprint, items, submitter)
+    inputs = AuditInputs(
+        items=items,
+        perturbation=put_model(artifacts, suite.perturbation),
+        rewordings=artifacts.put(data.rewordings) if data.rewordings is not None else None,
+        calibration=artifacts.put(data.calibration) if data.calibration is not None else None,
+        contents=data.contents,
+        **steered,
+    )
+    while True:
+        latest = unended(records, subject)
+        if latest is None:
+            with suppress(IntegrityError), admit(None):
+                created = records.create_audit(subject, suite.model_dump_json(by_alias=True), inputs.plain())
+                return Submission(created, False)
+            # Another put the same suite on record at the same moment: now there is one to go on with.
+            continue
+        # The stack may have come back on other ports: the endpoints are where they are now.
+        earlier = inputs_of(latest)
+        with admit(latest):
+            advanced = records.advance(
+                latest.audit_id,
+                # Not failed any more from here on: whoever watches it must not take the old end for a new one.
+                AuditState.CREATED if latest.state in before(Cause.RESUMED, AuditState.CREATED) else latest.state,
+                expected=[latest.state],
+                expected_inputs=latest.inputs,
+                inputs=earlier.model_copy(update=steered).plain(),
+            )
+        if advanced:
+            return Submission(latest, True)
