@@ -19,6 +19,7 @@ from kombu import Connection
 from proctor.domain.errors import StoreError
 from proctor.domain.messages import AuditScored, Reconcile, ScoreAudit
 from proctor.router import tasks
+from proctor.router.audit import AuditView
 from proctor.router.stages.answer import AnswerStage
 from proctor.runtime.records.store import AuditState
 from proctor.runtime.redis.tries import MAX_TRIES, TriedTooOftenError, Tries
@@ -147,10 +148,10 @@ def test_an_audit_whose_plan_kills_the_router_fails_and_keeps_no_other_from_goin
         monkeypatch.setattr(tasks, "_dispatcher", lambda: dispatcher)
         plan = AnswerStage.shards
 
-        def kills(audit: Any, *arguments: Any) -> Any:
+        def kills(stage: AnswerStage, audit: AuditView, *arguments: Any) -> Any:
             if audit.audit_id == poisoned:
                 raise error
-            return plan(audit, *arguments)
+            return plan(stage, audit, *arguments)
 
         poisoned = bench.submit()
         monkeypatch.setattr(AnswerStage, "shards", kills)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from proctor.domain.errors import ProctorError
 from proctor.domain.trial import Arm, Shard
-from proctor.router.ledger.store import Ledger
+from proctor.router.ledger.store import Answer, Ledger, Recorded
 from proctor.router.plan import StoredShard
 from proctor.router.pools.store import Pools
 from proctor.runtime.artifacts.store import ArtifactStore, get_model
@@ -56,12 +56,15 @@ class Counting:
             for shard in children:
                 self._remember(shard)
 
-    def recorded(self, audit_id: str, stage: str, shard_id: str, outcome: str) -> None:
-        """Count what `Ledger.record_all` answered for a shard."""
-        if outcome in ("recorded", "complete"):
-            self._trials(TrialState.ANSWERED, audit_id, stage, shard_id)
-        else:
-            metrics.duplicate_suppressed()
+    def recorded(self, audit_id: str, stage: str, answers: Iterable[tuple[Answer, Recorded]]) -> None:
+        """Count what `Ledger.record_all` answered for each shard."""
+        if not metrics.recording():
+            return
+        for answer, outcome in answers:
+            if outcome in ("recorded", "complete"):
+                self._trials(TrialState.ANSWERED, audit_id, stage, answer.shard_id)
+            else:
+                metrics.duplicate_suppressed()
 
     def failed(self, audit_id: str, stage: str, shard_id: str, outcome: str, cause: Redelivery) -> None:
         """Count what `Ledger.fail` answered."""

@@ -239,18 +239,23 @@ class Dispatcher:
             self.fail(audit, cause)
             return self.handing.stand_back(audit)
         asks = standing.queued or not standing.parts.all_laid
-        if asks and (cause := self.barred(audit) or self._over_budget(audit, stage, parts)) is not None:
-            self.fail(audit, cause)
-            return self.handing.stand_back(audit)
+        if asks:
+            cause = self.barred(audit)
+            if cause is None and audit.inputs.terms.limited:
+                cause = self._over_budget(audit, stage, parts)
+            if cause is not None:
+                self.fail(audit, cause)
+                return self.handing.stand_back(audit)
         while self.handing.runs_low(standing, room):
             with self.trying(step):
                 standing = self.handing.lay_down(audit, stage, parts, room, standing)
-            audit = self._noted_as_planned(audit, stage)
+            if audit.inputs.planned_stage != stage.name:
+                audit = self._noted_as_planned(audit, stage)
             if self.handing.runs_low(standing, room) and standing.queued >= room.together:
                 # Workers begin with what is there while the next part is planned.
                 self.handing.hand_out(audit, stage, standing, room)
                 standing = self.ledger.standing(audit_id, stage.name, room.capacity)
-        if standing.parts.laid:
+        if standing.parts.laid and audit.inputs.planned_stage != stage.name:
             # Whoever laid it down may have died before that was noted.
             audit = self._noted_as_planned(audit, stage)
         if standing.complete:
@@ -262,16 +267,12 @@ class Dispatcher:
 
         Where the audit has moved on meanwhile nothing is noted, and what it is found in is somebody else's step.
         """
-        if audit.inputs.planned_stage == stage.name:
-            return audit
         self.note(audit, planned_stage=stage.name)
         seen = self.view(audit.audit_id)
         return seen if seen.record.state is audit.record.state else audit
 
     def _over_budget(self, audit: AuditView, stage: StageUnderWay, parts: StageParts) -> str | None:
         """Why nothing more may be asked; None where the budget allows it."""
-        if not audit.inputs.terms.limited:
-            return None
         spent = self.ledger.spent_by_stage(audit.audit_id)
         before = sum(of_stage.trials for name, of_stage in spent.items() if name != stage.name)
         planned = None if parts.n_trials is None else before + parts.n_trials

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from proctor.domain.manifest import AnsweredShard
 from proctor.domain.messages import GradeShards, ShardAnswer, ShardsAnswered, ShardsGraded, TakeOn
 from proctor.domain.trial import ANSWER_STAGE
-from proctor.router.audit import AuditView
+from proctor.router.audit import AuditView, view
 from proctor.router.dispatch import Dispatcher
 from proctor.router.ledger.store import Answer, Setback
 from proctor.router.pools.store import FIRST_WAIT, LONGEST_WAIT, Outage
@@ -21,6 +21,8 @@ logger = logging.getLogger(__name__)
 
 #: How much longer than the pool itself waits for servers that are away: a look that comes too early is in vain.
 _LATER = 1.25
+#: What the ledger says of an answer that it did not have.
+_NEW = ("recorded", "complete")
 _SCORED_BY_NOW = (AuditState.SCORING, AuditState.REGISTERING, AuditState.DECIDED, AuditState.CANCELLED)
 _REDELIVERIES = {Setback.LOST: Redelivery.LOST, Setback.HANDED_BACK: Redelivery.HANDED_BACK}
 
@@ -32,84 +34,78 @@ def take_in(dispatcher: Dispatcher, message: ShardsAnswered) -> None:
     second would use up every attempt: it waits for an answer to another shard, which shows that things work, or for the
     reconciler. What a leaving worker handed back is somebody else's at once.
     """
-    audit = dispatcher.view(message.audit_id)
+    audit = view(dispatcher.records, message.audit_id)
+    pool = pool_of(audit.inputs, message.stage)
     if audit.record.state.final:
-        _let_go(dispatcher, audit, message)
+        _let_go(dispatcher, audit, message, pool)
         return
-    answered = [answer for answer in message.answers if answer.completions is not None]
-    recorded = _record(dispatcher, message, answered)
-    _settle(dispatcher, audit, message, answered)
-    moved = bool(recorded) or any(answer.handed_back for answer in message.answers)
-    outages: list[tuple[Outage, str]] = []
-    for answer in message.answers:
-        if answer.completions is None:
-            moved = _set_back(dispatcher, audit, message, answer, outages) or moved
-    if not audit.record.state.ended and stage_of(message.stage).graded:
-        _have_graded(dispatcher, audit, recorded)
-    if outages:
-        moved = _wait_or_fail(dispatcher, audit, message.stage, *outages[-1]) or moved
-    if moved:
+    answers = [
+        Answer(answer.shard_id, answer.completions, answer.input_tokens, answer.output_tokens)
+        for answer in message.answers
+        if answer.completions is not None
+    ]
+    recorded, moved = dict[str, str](), any(answer.handed_back for answer in message.answers)
+    if answers:
+        outcomes = dispatcher.ledger.record_all(message.audit_id, message.stage, answers)
+        recorded = {
+            answer.shard_id: answer.completions
+            for answer, outcome in zip(answers, outcomes, strict=True)
+            if outcome in _NEW
+        }
+        dispatcher.counting.recorded(message.audit_id, message.stage, zip(answers, outcomes, strict=True))
+        if pool is not None:
+            # The credits come back, and it is noted that the servers work, and how quickly.
+            dispatcher.pools.settle(
+                pool,
+                message.audit_id,
+                message.stage,
+                [answer.shard_id for answer in answers],
+                worked=True,
+                n_trials=sum([answer.n_trials for answer in message.answers if answer.completions is not None]),
+                seconds=message.seconds,
+                output_tokens=sum([answer.output_tokens for answer in answers]),
+            )
+    if len(answers) < len(message.answers):
+        moved = _set_all_back(dispatcher, audit, message, pool) or moved
+    if recorded and not audit.record.state.ended and stage_of(message.stage).graded:
+        _have_graded(dispatcher, audit, message.stage, recorded)
+    if recorded or moved:
         dispatcher.go_on(message.audit_id)
 
 
 def note_grades(dispatcher: Dispatcher, message: ShardsGraded) -> None:
     """Keep the digests of grades, so that the scorer finds most of its work done."""
-    if dispatcher.view(message.audit_id).record.state in _SCORED_BY_NOW:
+    if view(dispatcher.records, message.audit_id).record.state in _SCORED_BY_NOW:
         return
     graded = {one.shard: (one.completions, one.grades) for one in message.graded if one.grades is not None}
     dispatcher.ledger.note_graded(message.audit_id, ANSWER_STAGE, graded)
 
 
-def _let_go(dispatcher: Dispatcher, audit: AuditView, message: ShardsAnswered) -> None:
+def _let_go(dispatcher: Dispatcher, audit: AuditView, message: ShardsAnswered, pool: str | None) -> None:
     """What comes after the end changes nothing; its credits are somebody else's."""
     for _ in message.answers:
         metrics.duplicate_suppressed()
-    pool = pool_of(audit.inputs, message.stage)
     if pool is not None:
         dispatcher.pools.release(pool, audit.audit_id, message.stage, [answer.shard_id for answer in message.answers])
     dispatcher.go_on(audit.audit_id)
 
 
-def _record(dispatcher: Dispatcher, message: ShardsAnswered, answered: Sequence[ShardAnswer]) -> dict[str, str]:
-    """Shard id → digest of its completions, of those that were new."""
-    answers = [
-        Answer(answer.shard_id, answer.completions, answer.input_tokens, answer.output_tokens)
-        for answer in answered
-        if answer.completions is not None
-    ]
-    if not answers:
-        return {}
-    outcomes = dispatcher.ledger.record_all(message.audit_id, message.stage, answers)
-    for answer, outcome in zip(answers, outcomes, strict=True):
-        dispatcher.counting.recorded(message.audit_id, message.stage, answer.shard_id, outcome)
-    return {
-        answer.shard_id: answer.completions
-        for answer, outcome in zip(answers, outcomes, strict=True)
-        if outcome in ("recorded", "complete")
-    }
-
-
-def _settle(dispatcher: Dispatcher, audit: AuditView, message: ShardsAnswered, answered: Sequence[ShardAnswer]) -> None:
-    """Give credits back, and note that the servers work, and how quickly."""
-    pool = pool_of(audit.inputs, message.stage)
-    if pool is not None and answered:
-        dispatcher.pools.settle(
-            pool,
-            message.audit_id,
-            message.stage,
-            [answer.shard_id for answer in answered],
-            worked=True,
-            n_trials=sum(answer.n_trials for answer in answered),
-            seconds=message.seconds,
-            output_tokens=sum(answer.output_tokens for answer in answered),
-        )
+def _set_all_back(dispatcher: Dispatcher, audit: AuditView, message: ShardsAnswered, pool: str | None) -> bool:
+    """Note the attempts that gave no completions; returns whether the audit goes on by that, to its end perhaps."""
+    moved, outages = False, list[tuple[Outage, str]]()
+    for answer in message.answers:
+        if answer.completions is None:
+            moved = _set_back(dispatcher, message, answer, pool, outages) or moved
+    if outages:
+        moved = _wait_or_fail(dispatcher, audit, message.stage, *outages[-1]) or moved
+    return moved
 
 
 def _set_back(
     dispatcher: Dispatcher,
-    audit: AuditView,
     message: ShardsAnswered,
     answer: ShardAnswer,
+    pool: str | None,
     outages: list[tuple[Outage, str]],
 ) -> bool:
     """Note an attempt that gave no completions; returns whether the shard was given up.
@@ -118,7 +114,7 @@ def _set_back(
     """
     shard = message.audit_id, message.stage, answer.shard_id
     cause = answer.error or "the inference worker gave no completions and no reason"
-    pool, outage = pool_of(audit.inputs, message.stage), None
+    outage = None
     if pool is not None and answer.unreachable and answer.retryable:
         outage = dispatcher.pools.unreachable(pool, *shard, jitter=dispatcher.chance())
     setback = _setback(answer, outage)
@@ -160,8 +156,8 @@ def _wait_or_fail(dispatcher: Dispatcher, audit: AuditView, stage_name: str, out
     return True
 
 
-def _have_graded(dispatcher: Dispatcher, audit: AuditView, recorded: Mapping[str, str]) -> None:
-    entries = dispatcher.ledger.entries_of(audit.audit_id, ANSWER_STAGE, recorded)
+def _have_graded(dispatcher: Dispatcher, audit: AuditView, stage: str, recorded: Mapping[str, str]) -> None:
+    entries = dispatcher.ledger.entries_of(audit.audit_id, stage, recorded)
     if not entries:
         return
     dispatcher.send(
@@ -170,7 +166,10 @@ def _have_graded(dispatcher: Dispatcher, audit: AuditView, recorded: Mapping[str
             items=audit.inputs.items,
             extractor=audit.suite.metric.extractor,
             shards=tuple(
-                AnsweredShard(shard=entry.digest, completions=recorded[shard_id]) for shard_id, entry in entries.items()
+                [
+                    AnsweredShard(shard=entry.digest, completions=recorded[shard_id])
+                    for shard_id, entry in entries.items()
+                ]
             ),
         )
     )
