@@ -33,7 +33,7 @@ def _installed(kind: str) -> str:
         known = ", ".join(declared(STAGES_GROUP)) or "there is none"
         raise PydanticCustomError(
             "unknown_stage",
-            "names a stage {kind!r} that no installed plug-in brings",
+            "names a stage '{kind}' that no installed plug-in brings",
             {"kind": kind, "mend": f"install its plug-in where suites are read and where the router runs ({known})"},
         )
     return kind

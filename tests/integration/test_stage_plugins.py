@@ -1,0 +1,113 @@
+"""A stage of another distribution, used in an audit: the recipe of docs/extending.md as it stands there."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from proctor.domain.manifest import AuditManifest, RewriteSet
+from proctor.domain.messages import ScoreAudit, StartAudit
+from proctor.domain.plugins import declared
+from proctor.domain.suite import Suite
+from proctor.domain.trial import ANSWER_STAGE
+from proctor.router import rewrites, tasks
+from proctor.router.audit import view
+from proctor.router.budget import cost_of
+from proctor.router.stages.registry import stages_with, under_way
+from proctor.runtime.artifacts.store import get_model
+from proctor.runtime.records.store import AuditState
+from tests.installed_plugins import install
+from tests.integration.router_support import Bench, one_by_one, router_bench
+from tests.integration.test_router_transmission import finish, refuses
+from tests.recipes import recipe
+
+STAGE = "self_report"
+Opened = Callable[..., AbstractContextManager[Bench]]
+
+
+@pytest.fixture(autouse=True)
+def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    points = tomllib.loads(recipe("A stage", "toml"))["project"]["entry-points"]
+    folder = install(tmp_path / "site", {STAGE: recipe("A stage")}, points)
+    monkeypatch.syspath_prepend(str(folder))
+    for cache in (declared, stages_with):
+        cache.cache_clear()
+    yield
+    for cache in (declared, stages_with):
+        cache.cache_clear()
+
+
+@pytest.fixture
+def bench(tmp_path: Path, valkey_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    with router_bench(tmp_path, valkey_url, monkeypatch, protocol_config={"stages": [STAGE]}) as bench:
+        yield bench
+
+
+def test_the_model_is_asked_before_it_answers_and_what_it_says_stands_in_the_manifest(bench: Bench) -> None:
+    audit = bench.to_answering()
+    assert bench.state(audit) is AuditState.ASKING
+    stage = under_way(view(bench.records, audit))
+    assert stage is not None
+    assert stage.name == "self_report-1"
+    asked = finish(bench, "self_report-1")
+    assert len(asked) == 100
+    assert all(trial.prompt.startswith("Have you seen this question before?") for trial in asked)
+    assert bench.state(audit) is AuditState.ANSWERING
+    answers = finish(bench, ANSWER_STAGE)
+    assert len(answers) == 200
+    (scoring,) = bench.sent
+    assert isinstance(scoring, ScoreAudit)
+    manifest = get_model(bench.artifacts, scoring.manifest, AuditManifest)
+    said = get_model(bench.artifacts, manifest.asked[STAGE], RewriteSet)
+    trials = [trial for trial, completion in rewrites.calls(bench.artifacts, said) if completion is not None]
+    assert {trial.trial_id for trial in trials} == {trial.trial_id for trial in asked}
+    assert not {trial.trial_id for trial in asked} & {trial.trial_id for trial in answers}
+
+
+def test_its_prompts_count_for_the_budget_at_the_price_of_the_model_under_audit(bench: Bench) -> None:
+    audit = bench.to_answering()
+    (first, *_) = bench.shards()
+    bench.answer(first, completions="sha256:" + "1" * 64, input_tokens=1000, output_tokens=10)
+    spent = bench.ledger.spent_by_stage(audit)
+    assert spent["self_report-1"].input_tokens == 1000
+    terms = view(bench.records, audit).inputs.terms
+    assert cost_of(terms, spent) == 0
+    from proctor.domain.prices import Prices
+
+    priced = terms.model_copy(update={"answer": Prices(input_per_million=2.0, output_per_million=0.0)})
+    assert cost_of(priced, spent) == pytest.approx(0.002)
+
+
+def test_where_nothing_is_answered_the_audit_fails_and_asks_again_when_it_is_started_again(bench: Bench) -> None:
+    audit = bench.to_answering()
+    finish(bench, "self_report-1", refuses)
+    assert bench.state(audit) is AuditState.FAILED
+    assert "(stage self_report) answered none of 100 prompts" in bench.records.audit(audit).detail
+    bench.sent.clear()
+    tasks.start(StartAudit(audit_id=audit))
+    assert bench.start_again() == audit
+    assert bench.state(audit) is AuditState.ASKING
+    assert {shard.stage for shard in one_by_one(bench.sent)} == {"self_report-2"}
+
+
+def test_a_suite_that_asks_for_a_stage_which_is_not_installed_is_refused(bench: Bench) -> None:
+    asked: dict[str, Any] = {**bench.suite.plain(), "protocol_config": {"stages": ["telepathy"]}}
+    with pytest.raises(ValidationError, match="names a stage 'telepathy' that no installed plug-in brings"):
+        Suite.model_validate(asked)
+
+
+def test_an_audit_without_stages_of_plug_ins_is_written_as_before(
+    tmp_path: Path, valkey_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "plain").mkdir()
+    with router_bench(tmp_path / "plain", valkey_url, monkeypatch) as bench:
+        audit = bench.to_answering()
+        assert bench.state(audit) is AuditState.ANSWERING
+        assert "stages" not in bench.suite.plain()["protocol_config"]
+        assert "asked" not in bench.records.audit(audit).inputs
