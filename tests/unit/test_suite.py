@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -61,14 +62,106 @@ def test_the_article_s_suite_loads_exactly_as_printed() -> None:
             assert plain[section] == printed
 
 
-def test_the_article_s_suite_validates_on_the_command_line(tmp_path: Path) -> None:
+def validated(file: Path, *options: str) -> list[str]:
+    """What `proctor suite validate` answers, line by line."""
+    result = CliRunner().invoke(command, ["validate", str(file), *options])
+    assert (result.exit_code, result.stderr) == (0, "")
+    return result.stdout.splitlines()
+
+
+def written(folder: Path, data: dict[str, Any]) -> Path:
+    file = folder / "suite.json"
+    file.write_text(json.dumps(data))
+    return file
+
+
+#: A suite whose card is bound whole, given items.jsonl beside it.
+WHOLE = {
+    "model_config.model_version": "sha256:" + "ab" * 32,
+    "dataset_config.path": "items.jsonl",
+    "perturbation_config.perturbation_strategy": "synonyms",
+}
+
+
+def test_a_valid_suite_is_answered_in_a_few_lines_that_say_what_it_is(tmp_path: Path) -> None:
+    (tmp_path / "items.jsonl").write_text("{}\n")
+    file = written(tmp_path, with_changes(WHOLE))
+    fingerprint = CliRunner().invoke(command, ["fingerprint", str(file)]).stdout.splitlines()[0]
+    assert validated(file) == [
+        f"{file}: valid (small)",
+        "  model        org/model at local-triton, weights sha256:abababababab…",
+        "  benchmark    gsm8k (main), version 1, at most 50 items",
+        "  rewordings   3 of each item, by synonyms",
+        f"  fingerprint  {fingerprint}",
+        "Fields that it leaves out have their defaults; --defaults shows them.",
+    ]
+
+
+def test_the_defaults_that_a_suite_takes_are_shown_when_they_are_asked_for(tmp_path: Path) -> None:
     file = tmp_path / "suite.json"
     file.write_text(article_suite())
-    result = CliRunner().invoke(command, ["validate", str(file)])
-    assert (result.exit_code, result.stderr) == (0, "")
-    assert result.stdout.startswith(f"{file}: valid (gsm8k-contamination-audit-v3)\n")
-    assert '  scoring_config.method = "stratified"\n' in result.stdout
-    assert "sampling_seed" not in result.stdout
+    lines = validated(file, "--defaults")
+    assert lines[0] == f"{file}: valid (gsm8k-contamination-audit-v3)"
+    assert '  scoring_config.method = "stratified"' in lines
+    assert not any("sampling_seed" in line or "--defaults" in line for line in lines)
+    assert not any("scoring_config.method" in line for line in validated(file))
+
+
+def test_a_suite_that_leaves_nothing_out_is_told_of_no_defaults(tmp_path: Path) -> None:
+    file = written(tmp_path, parsed(SMALL).plain())
+    assert not any("defaults" in line for line in [*validated(file), *validated(file, "--defaults")])
+
+
+def test_a_fingerprint_that_is_not_final_is_not_shown_and_the_reasons_are(tmp_path: Path) -> None:
+    lines = validated(written(tmp_path, with_changes({"dataset_config.path": "items.jsonl"})))
+    assert "  fingerprint  not known yet" in lines
+    notes = [line for line in lines if line.startswith("note: ")]
+    assert ["is abbreviated" in notes[0], "cannot be read" in notes[1], len(notes)] == [True, True, 2]
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "pipe"])
+def test_a_suite_that_names_what_has_no_end_is_answered_all_the_same(path: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    lines = validated(written(tmp_path, with_changes({**WHOLE, "dataset_config.path": path})))
+    assert any(f'dataset_config.path "{path}" cannot be read' in line for line in lines)
+
+
+def test_settings_that_are_wrong_leave_a_suite_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROCTOR_RETENTION_DAYS", "often")
+    lines = validated(written(tmp_path, with_changes(WHOLE)))
+    assert "  fingerprint  not known yet" in lines
+    assert any(line.startswith("note: PROCTOR_RETENTION_DAYS") for line in lines)
+
+
+def test_a_suite_that_names_whom_to_notify_is_told_that_nobody_is(tmp_path: Path) -> None:
+    def notes(addresses: list[str]) -> list[str]:
+        file = written(tmp_path, with_changes({"governance.notify_on_failure": addresses}))
+        return [line for line in validated(file) if "notify_on_failure" in line]
+
+    (note,) = notes(["a@example.org"])
+    assert "nobody is notified" in note
+    assert notes([]) == []
+
+
+def test_a_suite_with_a_period_of_its_own_is_told_what_the_period_does(tmp_path: Path) -> None:
+    def notes(days: int) -> list[str]:
+        file = written(tmp_path, with_changes({"governance.result_retention_days": days}))
+        return [line for line in validated(file) if "result_retention_days" in line]
+
+    (note,) = notes(30)
+    assert "result_retention_days 30 removes nothing by itself" in note
+    assert "proctor artifacts prune" in note
+    assert notes(365) == []
+
+
+def test_the_json_answer_has_the_notes_and_the_fingerprint_too(tmp_path: Path) -> None:
+    (tmp_path / "items.jsonl").write_text("{}\n")
+    file = written(tmp_path, with_changes({**WHOLE, "governance.notify_on_failure": ["a@example.org"]}))
+    document = json.loads("\n".join(validated(file, "--format", "json")))
+    fingerprint = CliRunner().invoke(command, ["fingerprint", str(file)]).stdout.splitlines()[0]
+    assert document["fingerprint"] == fingerprint
+    assert [note.split(":")[0] for note in document["notes"]] == ["governance.notify_on_failure"]
+    assert json.loads("\n".join(validated(written(tmp_path, SMALL), "--format", "json")))["fingerprint"] is None
 
 
 def test_a_validated_suite_s_defaults_are_all_fields_that_the_file_leaves_out(tmp_path: Path) -> None:

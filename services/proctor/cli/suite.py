@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,11 +12,9 @@ from proctor.cli.options import format_option
 from proctor.cli.terminal import print_json
 
 if TYPE_CHECKING:
-    from proctor.domain.card import ContentDigests
-    from proctor.domain.suite import DatasetSection, Suite
+    from proctor.domain.suite import Suite
 
 _FILE = click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-_SHA256_CHARACTERS = len("sha256:") + 64
 
 
 @click.group()
@@ -42,13 +39,17 @@ def _load(context: click.Context, file: Path) -> Suite:
 
 @suite.command()
 @_FILE
+@click.option("--defaults", "with_defaults", is_flag=True, help="Show as well the defaults of the fields left out.")
 @format_option
 @click.pass_context
-def validate(context: click.Context, file: Path, output: str) -> None:
-    """Check FILE, and show the defaults that it takes.
+def validate(context: click.Context, file: Path, with_defaults: bool, output: str) -> None:
+    """Check FILE, and say what it is.
 
-    Prints every problem at once, each with its path, the offending value and the mend, and exits with 2. Whether an
-    endpoint of the suite may be asked is the operator's word, and said when an audit is started.
+    Of a valid suite it names model, benchmark, rewordings and fingerprint, and notes what does nothing in this version
+    and what the fingerprint still waits for. JSON always holds the whole suite, and the defaults that FILE leaves out.
+
+    Of another it prints every problem at once, each with its path, the offending value and the mend, and exits with 2.
+    Whether an endpoint of the suite may be asked is the operator's word, and said when an audit is started.
 
     \b
     Example, with a budget that stops the audit, and items that only approved endpoints may see:
@@ -56,40 +57,39 @@ def validate(context: click.Context, file: Path, output: str) -> None:
        "dataset_config": {"benchmark_name": "gsm8k", "path": "items.jsonl", "private": true},
        "budget_config": {"max_trials": 20000, "max_tokens": 5000000, "max_cost": 40}}
     """
+    from proctor.cli.suite_answer import card_known, defaults_left_out, described, less_than_expected
     from proctor.domain.problems import quoted, visible
     from proctor.formats.suites import read_suite_file
 
     loaded = _load(context, file)
     defaults = defaults_left_out(loaded, read_suite_file(file))
+    card = card_known(loaded, file.parent)
+    notes = [*card.reasons, *less_than_expected(loaded.governance)]
     if output == "json":
         document = {
             "valid": True,
             "audit_suite_id": loaded.audit_suite_id,
+            "fingerprint": card.fingerprint,
+            "notes": notes,
             "defaults": defaults,
             "suite": loaded.plain(),
         }
         print_json(document)
         return
     click.echo(f"{visible(str(file))}: valid ({loaded.audit_suite_id})")
-    if defaults:
-        click.echo("Defaults that the file leaves out:")
-        for path, value in defaults.items():
-            click.echo(f"  {path} = {'(not set)' if value is None else quoted(value)}")
-
-
-def defaults_left_out(loaded: Suite, written: bytes) -> dict[str, Any]:
-    """The fields that a suite does not set itself, by path, with the defaults that stand for them."""
-    from proctor.domain.strict_json import read_document
-
-    return dict(_left_out(loaded.plain(), read_document(written).tree, ""))
-
-
-def _left_out(plain: Mapping[str, Any], tree: Mapping[str, Any], section: str) -> Iterator[tuple[str, Any]]:
-    for name, value in plain.items():
-        if isinstance(value, dict):
-            yield from _left_out(value, tree.get(name, {}), f"{section}{name}.")
-        elif name not in tree:
-            yield section + name, value
+    parts = {**described(loaded), "fingerprint": card.fingerprint or "not known yet"}
+    for label, words in parts.items():
+        click.echo(f"  {label:<11}  {visible(words)}")
+    for note in notes:
+        click.echo(f"note: {visible(note)}")
+    if not defaults:
+        return
+    if not with_defaults:
+        click.echo("Fields that it leaves out have their defaults; --defaults shows them.")
+        return
+    click.echo("Defaults that the file leaves out:")
+    for path, value in defaults.items():
+        click.echo(f"  {path} = {'(not set)' if value is None else quoted(value)}")
 
 
 @suite.command()
@@ -102,10 +102,10 @@ def fingerprint(context: click.Context, file: Path, output: str) -> None:
     The fingerprint stands alone on the first line. The card binds the content of the files that the suite names;
     warnings about what could not be bound go to standard error.
     """
-    from proctor.domain.card import protocol_card
+    from proctor.cli.suite_answer import card_warnings
+    from proctor.domain.card import evaluator_version, protocol_card
     from proctor.domain.problems import visible
     from proctor.formats.suites import content_digests
-    from proctor.router.audit import evaluator_version
     from proctor.runtime.settings import Settings
 
     loaded = _load(context, file)
@@ -119,42 +119,6 @@ def fingerprint(context: click.Context, file: Path, output: str) -> None:
     else:
         click.echo(card.fingerprint)
         click.echo(f"protocol_digest {card.protocol_digest}")
-
-
-def card_warnings(loaded: Suite, contents: ContentDigests) -> list[str]:
-    """What the card of a suite does not bind by content, and why."""
-    from proctor.domain.problems import quoted
-    from proctor.formats.suites import calibration_path
-
-    warnings = []
-    dataset, rewordings = loaded.dataset, loaded.perturbation.rewordings_path
-    if len(loaded.model.model_version) < _SHA256_CHARACTERS:
-        warnings.append(
-            f"model_config.model_version {quoted(loaded.model.model_version)} is abbreviated; the audit resolves it to "
-            "the full digest, and its fingerprint differs from this one"
-        )
-    if contents.dataset is None and dataset.hub_id is None:
-        cause = f"dataset_config.path {quoted(dataset.path)} cannot be read" if dataset.path else _no_items(dataset)
-        warnings.append(f"{cause}, so the card holds no digest of the items")
-    if rewordings is not None and contents.rewordings is None:
-        warnings.append(
-            f"perturbation_config.rewordings_path {quoted(rewordings)} cannot be read, so the card has no digest of it"
-        )
-    calibration = calibration_path(loaded)
-    if calibration is not None and contents.calibration is None:
-        warnings.append(
-            f"perturbation_config.calibration_path {quoted(calibration)} cannot be read, so the card has no digest of "
-            "it"
-        )
-    return warnings
-
-
-def _no_items(dataset: DatasetSection) -> str:
-    from proctor.formats.benchmark_files import PACKAGED_BENCHMARK
-
-    if dataset.benchmark_name == PACKAGED_BENCHMARK:
-        return f"the files of {PACKAGED_BENCHMARK} are not in the bundle"
-    return "dataset_config has neither path nor hub_id, and no file of that name is among the operator's benchmarks"
 
 
 @suite.command()

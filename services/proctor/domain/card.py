@@ -8,9 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from proctor import __version__
 from proctor.domain.base import Frozen
 from proctor.domain.canonical import json_digest
 from proctor.domain.suite import Suite
+
+
+def evaluator_version() -> str:
+    """The evaluator's name and version as they stand on a protocol card."""
+    return f"proctor {__version__}"
 
 
 class ContentDigests(Frozen):

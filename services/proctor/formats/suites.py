@@ -72,7 +72,9 @@ def _dataset_digest(dataset: DatasetSection, base: Path, bundle: Path, benchmark
 
 
 def file_digest(path: Path) -> str | None:
-    """`sha256:` and 64 hex digits of a file's bytes; None when it cannot be read."""
+    """`sha256:` and 64 hex digits of a file's bytes; None when it is no file that has an end, or cannot be read."""
+    if not path.is_file():
+        return None
     try:
         with path.open("rb") as stream:
             return f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()}"

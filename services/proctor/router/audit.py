@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from proctor import __version__
-from proctor.domain.card import ProtocolCard, protocol_card
+from proctor.domain.card import ProtocolCard, evaluator_version, protocol_card
 from proctor.domain.suite import Suite
 from proctor.domain.versions import reading
 from proctor.router.inputs import AuditInputs
@@ -36,11 +35,6 @@ class AuditView(NamedTuple):
     def resolved_suite(self) -> Suite:
         """The suite with its model version resolved to the full digest where that is known."""
         return with_model_digest(self.suite, self.inputs.model_digest)
-
-
-def evaluator_version() -> str:
-    """The evaluator's name and version as they stand on a protocol card."""
-    return f"proctor {__version__}"
 
 
 def with_model_digest(suite: Suite, digest: str | None) -> Suite:

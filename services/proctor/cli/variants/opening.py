@@ -27,7 +27,6 @@ from proctor.perturbation.library.store import VariantLibrary
 from proctor.perturbation.recipe import Recipe
 from proctor.perturbation.strategies.compose import Chain
 from proctor.perturbation.suite_rewordings import matched_rewordings
-from proctor.router.audit import evaluator_version
 from proctor.router.submit.gathering import gather
 from proctor.runtime.private import tighten_stores
 from proctor.runtime.records.store import Records

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from sqlalchemy.exc import IntegrityError
 
 from proctor.domain.canonical import bytes_digest, short_id
-from proctor.domain.card import protocol_card
+from proctor.domain.card import evaluator_version, protocol_card
 from proctor.domain.messages import Priority
 from proctor.domain.submitter import LOCAL, Submitter
-from proctor.router.audit import evaluator_version, inputs_of
+from proctor.router.audit import inputs_of
 from proctor.router.inputs import AuditInputs
 from proctor.router.states import Cause, before
 from proctor.router.submit.endpoints import resolve_endpoint, resolve_paraphraser, resolve_router

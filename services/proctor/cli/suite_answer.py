@@ -1,0 +1,124 @@
+"""What `proctor suite validate` answers about a valid suite: what it is, what is not bound yet, what does nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from proctor.domain.card import ContentDigests, evaluator_version, protocol_card
+from proctor.domain.errors import BadInputError
+from proctor.domain.problems import quoted
+from proctor.domain.strict_json import read_document
+from proctor.domain.suite import DatasetSection, GovernanceSection, Suite
+from proctor.formats.benchmark_files import PACKAGED_BENCHMARK
+from proctor.formats.suites import calibration_path, content_digests
+from proctor.runtime.settings import Settings
+
+_SHA256_CHARACTERS = len("sha256:") + 64
+_SHOWN_CHARACTERS = len("sha256:") + 12
+
+
+class CardKnown(NamedTuple):
+    """What is known of a suite's protocol card before an audit."""
+
+    fingerprint: str | None
+    """None where an audit's card would differ from the one that can be made now."""
+    reasons: list[str]
+    """Why there is none."""
+
+
+def described(suite: Suite) -> dict[str, str]:
+    """What a suite is, in words under a label for each part."""
+    model, dataset, rewording = suite.model, suite.dataset, suite.perturbation
+    weights = model.model_version
+    shown = weights if len(weights) <= _SHOWN_CHARACTERS else f"{weights[:_SHOWN_CHARACTERS]}…"
+    items = "the first" if dataset.selection == "first" else "at most"
+    parts = {
+        "model": f"{model.model_id} at {model.endpoint}, weights {shown}",
+        "benchmark": f"{dataset.benchmark_name} ({dataset.dataset_variant}), version {dataset.dataset_version}, "
+        f"{items} {dataset.sample_size:,} items",
+        "rewordings": f"{rewording.num_variants_per_item} of each item, by {rewording.perturbation_strategy}",
+    }
+    if suite.protocol.asks_routers:
+        parts["routers"] = f"1 to {suite.protocol.max_routers} noisy ones, beside clean ones"
+    return parts
+
+
+def card_known(suite: Suite, folder: Path) -> CardKnown:
+    """The fingerprint of a suite's card, where everything that it binds can be read.
+
+    Args:
+        suite: the suite.
+        folder: of its file, which the paths in it are relative to.
+    """
+    try:
+        settings = Settings.from_environment()
+    except BadInputError as error:
+        return CardKnown(None, [str(error)])
+    contents = content_digests(suite, folder, settings.bundle, settings.benchmarks)
+    unbound = card_warnings(suite, contents)
+    if unbound:
+        return CardKnown(None, unbound)
+    return CardKnown(protocol_card(suite, contents, evaluator_version=evaluator_version()).fingerprint, [])
+
+
+def card_warnings(suite: Suite, contents: ContentDigests) -> list[str]:
+    """What the card of a suite does not bind by content, and why."""
+    warnings = []
+    dataset, rewordings = suite.dataset, suite.perturbation.rewordings_path
+    if len(suite.model.model_version) < _SHA256_CHARACTERS:
+        warnings.append(
+            f"model_config.model_version {quoted(suite.model.model_version)} is abbreviated; the audit resolves it to "
+            "the full digest, and its fingerprint differs from this one"
+        )
+    if contents.dataset is None and dataset.hub_id is None:
+        cause = f"dataset_config.path {quoted(dataset.path)} cannot be read" if dataset.path else _no_items(dataset)
+        warnings.append(f"{cause}, so the card holds no digest of the items")
+    if rewordings is not None and contents.rewordings is None:
+        warnings.append(
+            f"perturbation_config.rewordings_path {quoted(rewordings)} cannot be read, so the card has no digest of it"
+        )
+    calibration = calibration_path(suite)
+    if calibration is not None and contents.calibration is None:
+        warnings.append(
+            f"perturbation_config.calibration_path {quoted(calibration)} cannot be read, so the card has no digest of "
+            "it"
+        )
+    return warnings
+
+
+def _no_items(dataset: DatasetSection) -> str:
+    if dataset.benchmark_name == PACKAGED_BENCHMARK:
+        return f"the files of {PACKAGED_BENCHMARK} are not in the bundle"
+    return "dataset_config has neither path nor hub_id, and no file of that name is among the operator's benchmarks"
+
+
+def less_than_expected(governance: GovernanceSection) -> list[str]:
+    """Where a field that was set does nothing, or less than its name says: a note for each."""
+    notes, unset = [], GovernanceSection()
+    if governance.notify_on_failure != unset.notify_on_failure:
+        notes.append(
+            "governance.notify_on_failure: this version sends no messages, so nobody is notified; the exit code and "
+            "the registry's tags say how an audit ended"
+        )
+    if governance.result_retention_days != unset.result_retention_days:
+        notes.append(
+            f"governance.result_retention_days {governance.result_retention_days} removes nothing by itself: where the "
+            "operator removes old prompts and completions (`proctor artifacts prune`), this audit's stay at least so "
+            "long, unless --override-suites is given; its report is kept"
+        )
+    return notes
+
+
+def defaults_left_out(suite: Suite, written: bytes) -> dict[str, Any]:
+    """The fields that a suite's file does not set itself, by path, with the defaults that stand for them."""
+    return dict(_left_out(suite.plain(), read_document(written).tree, ""))
+
+
+def _left_out(plain: Mapping[str, Any], tree: Mapping[str, Any], section: str) -> Iterator[tuple[str, Any]]:
+    for name, value in plain.items():
+        if isinstance(value, dict):
+            yield from _left_out(value, tree.get(name, {}), f"{section}{name}.")
+        elif name not in tree:
+            yield section + name, value
