@@ -59,6 +59,20 @@ def test_help_imports_no_heavy_library(tmp_path: Path) -> None:
         assert entry.help.split()[0] in run.stdout
 
 
+def test_help_shows_the_commands_in_groups_that_start_with_what_a_newcomer_does(tmp_path: Path) -> None:
+    run = run_python("from proctor.cli.main import main; main(['--help'])", tmp_path)
+    listed = run.stdout[run.stdout.index("Audits:") :].splitlines()
+    headings = [line.rstrip(":") for line in listed if line and not line.startswith(" ")]
+    assert headings == ["Audits", "Evidence from logs", "Variants", "Operate"]
+    entries = [line for line in listed if line.startswith("  ") and not line.startswith("   ")]
+    names = [line.split()[0] for line in entries]
+    assert names[:3] == ["demo", "suite", "audit"]
+    assert sorted(names) == sorted(root.COMMANDS)
+    assert names == list(root.COMMANDS)
+    columns = {line.index(root.COMMANDS[line.split()[0]].help.split()[0]) for line in entries}
+    assert len(columns) == 1
+
+
 def test_importing_the_package_loads_none_of_its_rooms(tmp_path: Path) -> None:
     run = run_python("import sys, proctor; print([n for n in sys.modules if n.startswith('proctor.')])", tmp_path)
     assert run.stdout.strip() == "[]"
@@ -84,6 +98,18 @@ def test_bad_usage_is_one_message_and_exit_code_2(arguments: list[str], capsys: 
     output = capsys.readouterr()
     assert output.out == ""
     assert output.err.count("proctor: error: ") == 1
+
+
+@pytest.mark.parametrize("arguments", [[], ["suite"], ["audit"]], ids=["proctor", "proctor suite", "proctor audit"])
+def test_a_group_alone_shows_its_help_once_and_calls_it_no_error(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert root.main(arguments) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith("Usage: ")
+    assert (output.err.count("Usage: "), "error" in output.err.splitlines()[0]) == (1, False)
+    assert "--help" in output.err
 
 
 @pytest.mark.parametrize(("error", "code"), [(BadInputError("bad \x1b[2Jsuite"), 2), (StackError("no Valkey"), 1)])

@@ -32,25 +32,43 @@ class Entry(NamedTuple):
     help: str
 
 
-COMMANDS: dict[str, Entry] = {
-    "demo": Entry("proctor.cli.demo:demo", "Audit two reference models, one of them contaminated, end to end."),
-    "doctor": Entry("proctor.cli.doctor:doctor", "Say what this machine has and lacks, and the mend for each."),
-    "up": Entry("proctor.cli.stack:up", "Start the local stack and keep it running."),
-    "status": Entry("proctor.cli.stack:status", "Show the local stack."),
-    "down": Entry("proctor.cli.stack:down", "End the local stack."),
-    "suite": Entry("proctor.cli.suite:suite", "Write, check and fingerprint audit suites."),
-    "variants": Entry("proctor.cli.variants.group:variants", "Build, read and exchange the rewordings of a suite."),
-    "audit": Entry("proctor.cli.audits.audit:audit", "Audit a model by a suite."),
-    "noise": Entry("proctor.cli.logs.noise:noise", "Say whether noisy routers raise scores above the clean baseline."),
-    "compare": Entry("proctor.cli.logs.compare:compare", "Compare two logs item by item: what is a difference worth?"),
-    "truncation": Entry("proctor.cli.logs.truncation:truncation", "Say whether answers were cut; sort the wrong ones."),
-    "power": Entry("proctor.cli.logs.power:power", "Say what comparing two runs can find, or how many items it takes."),
-    "artifacts": Entry("proctor.cli.artifacts:artifacts", "Remove old prompts and completions."),
-    "gateway": Entry("proctor.cli.gateway:gateway", "Serve audits over gRPC: submit, watch and steer them."),
-    "perturbation": Entry("proctor.cli.perturbation:perturbation", "Serve rewordings over gRPC."),
-    "records": Entry("proctor.cli.records:records", "Migrate the record store, and say its version."),
-    "worker": Entry("proctor.cli.worker:worker", "Run the worker of one service."),
+#: The commands under the headings of `proctor --help`, both in the order in which a newcomer needs them.
+GROUPS: dict[str, dict[str, Entry]] = {
+    "Audits": {
+        "demo": Entry("proctor.cli.demo:demo", "Audit two reference models, one of them contaminated, end to end."),
+        "suite": Entry("proctor.cli.suite:suite", "Write, check and fingerprint audit suites."),
+        "audit": Entry("proctor.cli.audits.audit:audit", "Audit a model by a suite."),
+    },
+    "Evidence from logs": {
+        "compare": Entry(
+            "proctor.cli.logs.compare:compare", "Compare two logs item by item: what is a difference worth?"
+        ),
+        "truncation": Entry(
+            "proctor.cli.logs.truncation:truncation", "Say whether answers were cut; sort the wrong ones."
+        ),
+        "noise": Entry(
+            "proctor.cli.logs.noise:noise", "Say whether noisy routers raise scores above the clean baseline."
+        ),
+        "power": Entry(
+            "proctor.cli.logs.power:power", "Say what comparing two runs can find, or how many items it takes."
+        ),
+    },
+    "Variants": {
+        "variants": Entry("proctor.cli.variants.group:variants", "Build, read and exchange the rewordings of a suite."),
+    },
+    "Operate": {
+        "doctor": Entry("proctor.cli.doctor:doctor", "Say what this machine has and lacks, and the mend for each."),
+        "up": Entry("proctor.cli.stack:up", "Start the local stack and keep it running."),
+        "status": Entry("proctor.cli.stack:status", "Show the local stack."),
+        "down": Entry("proctor.cli.stack:down", "End the local stack."),
+        "gateway": Entry("proctor.cli.gateway:gateway", "Serve audits over gRPC: submit, watch and steer them."),
+        "perturbation": Entry("proctor.cli.perturbation:perturbation", "Serve rewordings over gRPC."),
+        "worker": Entry("proctor.cli.worker:worker", "Run the worker of one service."),
+        "records": Entry("proctor.cli.records:records", "Migrate the record store, and say its version."),
+        "artifacts": Entry("proctor.cli.artifacts:artifacts", "Remove old prompts and completions."),
+    },
 }
+COMMANDS: dict[str, Entry] = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 
 
 class Terminated(KeyboardInterrupt):
@@ -61,7 +79,7 @@ class LazyGroup(click.Group):
     """A group that imports a command's module when the command is called, not when it is listed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names in the order of the table, which is the order in which a newcomer needs them."""
+        """Names in the order of the groups."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -75,9 +93,12 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list in `--help`, from the table alone."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
+        """The groups in `--help`, from the table alone."""
+        width = max(map(len, COMMANDS))
+        for heading, group in GROUPS.items():
+            with formatter.section(heading):
+                # Names of one width: the lines of all groups begin in one column.
+                formatter.write_dl([(name.ljust(width), entry.help) for name, entry in group.items()])
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -122,9 +143,14 @@ def _on_sigterm(number: int, frame: FrameType | None) -> None:
 
 
 def _show_usage_error(error: click.ClickException) -> int:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    if context is not None and error.format_message() == context.get_help():
+        # A group without a command. Not every click that is taken has a class of its own for it.
+        say(error.format_message(), err=True)
+        return ExitCode.BAD_INPUT
     buffer = io.StringIO()
-    if isinstance(error, click.UsageError) and error.ctx is not None:
-        buffer.write(error.ctx.get_usage() + "\n")
+    if context is not None:
+        buffer.write(context.get_usage() + "\n")
     buffer.write(f"proctor: error: {error.format_message()}")
     say(buffer.getvalue(), err=True)
     return ExitCode.BAD_INPUT if isinstance(error, click.UsageError) else error.exit_code
