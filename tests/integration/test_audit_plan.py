@@ -248,6 +248,9 @@ def test_the_table_names_the_family_and_ends_with_the_conclusion(
     assert main(["audit", "plan", str(suite_file(items=100))]) == 0
     captured = capsys.readouterr()
     assert "Family assumed: beta_1_1, because" in captured.out
+    meaning = "A family is a kind of simulated model"
+    assert captured.out.index("amily") < captured.out.index(meaning) < captured.out.index("leaked share found")
+    assert captured.out.count(meaning) == 1
     assert "3 *" in captured.out
     assert captured.out.rstrip().splitlines()[-1].startswith("With 400 trials (100 items, 3 variants each)")
     assert "warning: a clean model is approved with a chance of" in captured.err

@@ -20,6 +20,11 @@ _HEADINGS: Final = (
     "clean model approved",
 )
 
+#: What the word means, where it first stands.
+_FAMILY: Final = (
+    "(A family is a kind of simulated model: how its right answers vary with the wording. The chances rest on it.)"
+)
+
 
 def document(plan: AuditPlan) -> dict[str, Any]:
     """The JSON form."""
@@ -108,7 +113,8 @@ def print_plan(plan: AuditPlan) -> None:
     """Print the plan as tables, with the warning on standard error."""
     available = "" if plan.available is None else f" of {plan.available:,}"
     say(f"Suite {plan.suite}: {plan.items:,}{available} items")
-    say(f"Family assumed: {plan.family.name}, because {plan.why_family}\n")
+    say(f"Family assumed: {plan.family.name}, because {plan.why_family}")
+    say(f"{_FAMILY}\n")
     rows = [
         (
             f"{row.variants} *" if row.own else row.variants,
