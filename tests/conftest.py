@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,12 +10,9 @@ import pytest
 from hypothesis import settings
 
 from tests.postgres_server import PostgresServer, postgres_server
-from tests.support import valkey_server
+from tests.support import heed_signals, valkey_server
 
-# A shell that starts the tests in the background has them ignore SIGINT, and every process that they start inherits
-# that: those that are to be interrupted would not be.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+heed_signals()
 
 # Tests run side by side, servers beside them: with a thread a core in each of these processes, torch's threads wait
 # for each other and an answer takes ten times as long. Set before torch is imported, and inherited by the servers.

@@ -20,7 +20,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from proctor.perturbation.serving.rpc import perturbation_pb2 as pb
 from proctor.perturbation.serving.rpc import perturbation_pb2_grpc
-from tests.support import wait_until
+from tests.support import ending, wait_until
 from tests.token_channel import own_token_of, token_channel
 
 SERVICE = "proctor.v1.Perturbation"
@@ -69,14 +69,11 @@ def serving(home: Path, *options: str, **environment: str) -> Iterator[Server]:
     variables = {**os.environ, "OMP_NUM_THREADS": "1", "PROCTOR_HOME": str(home), **environment}
     with log.open("wb") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=variables)
-    try:
+    with ending(process):
         wait_until(lambda: "listens on" in log.read_text() or process.poll() is not None, what="the server's address")
         found = re.search(r"listens on (\S+)", log.read_text())
         assert found is not None, log.read_text()
         yield Server(process, found[1], home, log)
-    finally:
-        process.terminate()
-        process.communicate(timeout=30)
 
 
 def settings(**config: Any) -> pb.PerturbRequest:

@@ -117,8 +117,8 @@ def postgres_server() -> Iterator[PostgresServer]:
     with tempfile.TemporaryDirectory(prefix="proctor-postgres-") as folder:
         server = PostgresServer(Path(folder), binaries, _other_user())
         server.create()
-        server.start()
         try:
+            server.start()
             yield server
         finally:
             server.stop()

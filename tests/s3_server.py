@@ -19,7 +19,7 @@ from typing import NamedTuple
 import httpx
 import pytest
 
-from tests.support import free_port, missing, wait_until
+from tests.support import ending, free_port, missing, wait_until
 
 #: Moto shows private objects to whoever signs, takes any signature, and would read urllib's own type as a form.
 _HEADERS = {
@@ -71,12 +71,9 @@ def moto_server() -> Iterator[str]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    try:
+    with ending(process):
         wait_until(lambda: process.poll() is not None or _answers(url), timeout_s=40, what="moto's answer")
         yield url
-    finally:
-        process.terminate()
-        process.wait(timeout=10)
 
 
 def _answers(url: str) -> bool:

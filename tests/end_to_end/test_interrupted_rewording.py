@@ -15,7 +15,7 @@ from proctor.router.pools.packs import REWRITE_SHARD_TRIALS
 from tests.paraphraser import PARAPHRASER, Said, recorded_rewordings, replaying
 from tests.replay_server import recorded_answers, replay_server
 from tests.suites.gsm8k import gsm8k_suite
-from tests.support import shared_data, wait_until
+from tests.support import ending, shared_data, wait_until
 
 pytestmark = pytest.mark.timeout(420)
 
@@ -40,17 +40,18 @@ def test_rewordings_that_were_there_when_an_audit_was_interrupted_are_not_asked_
     with replay_server(recorded_answers(shared_data()), reword) as server:
         run = [sys.executable, "-m", "proctor", "audit", "run", str(suite_file(tmp_path, server.url))]
         run += ["--home", str(tmp_path / "home"), "--format", "json"]
-        first = subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        try:
-            # Both shards are asked at the same time; one hangs in the endpoint with one of its prompts.
-            wait_until(
-                lambda: len(asked) >= ITEMS or first.poll() is not None, timeout_s=120, what="the last of the prompts"
-            )
-            first.send_signal(signal.SIGINT)
-            _, errors = first.communicate(timeout=90)
-        finally:
-            goes_on.set()
-            first.kill()
+        with ending(subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)) as first:
+            try:
+                # Both shards are asked at the same time; one hangs in the endpoint with one of its prompts.
+                wait_until(
+                    lambda: len(asked) >= ITEMS or first.poll() is not None,
+                    timeout_s=120,
+                    what="the last of the prompts",
+                )
+                first.send_signal(signal.SIGINT)
+                _, errors = first.communicate(timeout=90)
+            finally:
+                goes_on.set()
         assert first.returncode == 130, errors
         before = len(asked)
         second = subprocess.run(run, capture_output=True, text=True)

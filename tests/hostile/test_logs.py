@@ -30,6 +30,7 @@ from proctor.localstack.log_files import (
 from proctor.localstack.service import Plan, Readiness, Service
 from proctor.localstack.state import locked
 from proctor.localstack.supervised import Supervised
+from tests.supervised_plans import supervised
 from tests.support import wait_until
 
 ENDLESS = """
@@ -84,15 +85,11 @@ def test_a_service_that_prints_without_end_fills_no_disk_and_holds_up_no_other(t
     log = plan.log_path("endless")
     oldest = log.with_name(f"{log.name}.{KEPT_LOGS}")
     bound = (KEPT_LOGS + 1) * (MAX_LOG_BYTES + MAX_LINE_BYTES)
-    with locked(plan.home) as lock:
-        supervised = Supervised.start(plan, lock)
-    try:
+    with supervised(plan):
         wait_until(lambda: oldest.exists() or size(log) > bound, what="the oldest file")
         written = changed_at(oldest)
         wait_until(lambda: changed_at(oldest) not in (0, written), what="its end")
         assert sum(map(size, files(log))) <= bound
-    finally:
-        supervised.stop()
     assert plan.log_path("polite").read_bytes() == b"ready\n"
 
 

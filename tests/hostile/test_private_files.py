@@ -14,12 +14,11 @@ from pathlib import Path
 import pytest
 
 from proctor.localstack.service import Plan, Readiness, Service
-from proctor.localstack.state import locked
-from proctor.localstack.supervised import Supervised
 from proctor.runtime.artifacts.local import LocalArtifacts
 from proctor.runtime.files import write_atomic
 from proctor.runtime.private import prepare_database, tighten
 from proctor.runtime.records.store import Records
+from tests.supervised_plans import supervised
 from tests.support import loose_paths
 
 PROGRAM = "import sys; from proctor.cli.main import main; sys.exit(main())"
@@ -193,14 +192,10 @@ def test_what_services_write_is_private_whatever_they_ask_for(tmp_path: Path, um
     plan = Plan(tmp_path / "home", "token", (Service("careless", argv, Readiness("line", text="ready")),))
     plan.home.mkdir(mode=0o700)
     try:
-        with locked(plan.home) as lock:
-            supervised = Supervised.start(plan, lock)
-        try:
+        with supervised(plan):
             assert json.loads(plan.state_path.read_text())["state"] == "ready"
             assert loose_paths(plan.home) == []
             assert loose_paths(region) == []
-        finally:
-            supervised.stop()
     finally:
         region.unlink(missing_ok=True)
 

@@ -38,7 +38,7 @@ from proctor.runtime.records.audit_state import AuditState
 from proctor.runtime.records.store import Records
 from proctor.runtime.redis.presence import Presence
 from proctor.runtime.settings import Settings
-from tests.support import wait_until
+from tests.support import ending, wait_until
 from tests.token_channel import token_channel
 
 PINNED = "sha256:" + "ab" * 32
@@ -218,12 +218,9 @@ def gateway_process(home: Path, *options: str, **environment: str) -> Iterator[t
     variables = {**os.environ, "PROCTOR_HOME": str(home), **environment}
     with log.open("wb") as errors:
         process = subprocess.Popen(command, stderr=errors, env=variables)
-    try:
+    with ending(process):
         wait_until(lambda: "listens on" in log.read_text() or process.poll() is not None, what="the gateway's address")
         found = re.search(r"listens on (\S+)", log.read_text())
         if found is None:
             raise subprocess.CalledProcessError(process.wait(timeout=20), command, stderr=log.read_text())
         yield process, found[1]
-    finally:
-        process.terminate()
-        process.wait(timeout=20)

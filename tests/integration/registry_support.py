@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import secrets
-import signal
 import subprocess
 import sys
 import threading
@@ -17,7 +16,7 @@ from pathlib import Path
 import httpx
 
 from proctor.localstack.mlflow_server import PASSWORD_VARIABLE, USER
-from tests.support import REPOSITORY, free_port, missing, wait_until
+from tests.support import REPOSITORY, ending, free_port, missing, wait_until
 
 
 @contextmanager
@@ -106,10 +105,7 @@ def registry_worker(home: Path, broker: str, registry_uri: str) -> Iterator[subp
             stdout=log,
             stderr=subprocess.STDOUT,
         )
-    try:
+    with ending(process):
         wait_until(lambda: ready.exists() or process.poll() is not None, timeout_s=30, what="the worker")
         assert process.poll() is None, (home / "worker.log").read_text()[-3000:]
         yield process
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(timeout=20)

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,7 +23,7 @@ from proctor.runtime.records.schema import AHEAD, MIGRATIONS, SCHEMA_VERSION, ve
 from proctor.runtime.records.store import Records
 from proctor.runtime.records.tables import METADATA
 from proctor.runtime.settings import RecordsMigrate, Settings
-from tests.support import run_proctor
+from tests.support import ending, run_proctor
 
 PROCESSES = 8
 
@@ -110,21 +110,20 @@ print(with_store.create_audit(f"by-{sys.argv[2]}", "{}", {}).audit_id)
 def test_of_many_processes_that_start_at_the_same_time_one_migrates(records_url: str, made_before: bool) -> None:
     if made_before:
         make_as_before_versions(records_url)
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", _OPEN, records_url, str(number)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )
-        for number in range(PROCESSES)
-    ]  # fmt: skip
-    for process in processes:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("\n")
-        process.stdin.flush()
-    said = [process.communicate(timeout=50) for process in processes]
+    with ExitStack() as stack:
+        pipe, processes = subprocess.PIPE, []
+        for number in range(PROCESSES):
+            command = [sys.executable, "-c", _OPEN, records_url, str(number)]
+            process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+            processes.append(stack.enter_context(ending(process)))
+        for process in processes:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+        for process in processes:
+            assert process.stdin is not None
+            process.stdin.write("\n")
+            process.stdin.flush()
+        said = [process.communicate(timeout=50) for process in processes]
     assert [out for out, _ in said] == [f"by-{number}-1\n" for number in range(PROCESSES)], said
     assert sum("is migrated from schema version 0 to 1" in errors for _, errors in said) == 1
     with closing(Records(records_url)) as records:

@@ -8,8 +8,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import httpx
 import pytest
@@ -21,7 +23,7 @@ from proctor.localstack import services as local_services
 from proctor.localstack.service import ServiceState
 from proctor.localstack.stack import LocalStack, ServiceStatus, StackSpec
 from proctor.runtime.settings import LOCAL_TRITON, Settings
-from tests.support import wait_until
+from tests.support import ending, wait_until
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="the local stack needs Linux"),
@@ -32,15 +34,39 @@ ONLY_VALKEY = StackSpec(mlflow=False, triton=False, workers=())
 SERVICES = Path(__file__).resolve().parents[2] / "services"
 
 
-def proctor(*arguments: str) -> subprocess.Popen[str]:
+class Said(NamedTuple):
+    """What a command of Proctor came to."""
+
+    code: int
+    output: str
+    errors: str
+
+
+@contextmanager
+def begun(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A command of Proctor that runs; it is ended at exit, pass or fail."""
     environment = {**os.environ, "PYTHONPATH": str(SERVICES)}
-    return subprocess.Popen(
-        [sys.executable, "-m", "proctor", *arguments],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    command = [sys.executable, "-m", "proctor", *arguments]
+    pipe = subprocess.PIPE
+    with ending(subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True)) as process:
+        yield process
+
+
+def proctor(*arguments: str, timeout_s: float = 30) -> Said:
+    """A command of Proctor, to its end."""
+    with begun(*arguments) as process:
+        output, errors = process.communicate(timeout=timeout_s)
+    return Said(process.returncode, output, errors)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    """The home of a stack that a command starts; the stack is ended, pass or fail."""
+    folder = tmp_path / "home"
+    yield folder
+    if LocalStack(folder).status():
+        ended = proctor("down", "--home", str(folder), timeout_s=60)
+        assert ended.code == 0, ended.errors
 
 
 @pytest.fixture(scope="module")
@@ -152,36 +178,29 @@ def test_a_stack_starts_again_on_what_it_kept(tmp_path: Path) -> None:
             _ = stack.settings
 
 
-def test_up_status_and_down(tmp_path: Path) -> None:
-    home = str(tmp_path / "home")
-    up = proctor("up", "--home", home, "--no-triton", "--format", "json")
-    output, errors = up.communicate(timeout=100)
-    assert up.returncode == 0, errors
-    names = {row["name"] for row in json.loads(output)["services"]}
+def test_up_status_and_down(home: Path) -> None:
+    up = proctor("up", "--home", str(home), "--no-triton", "--format", "json", timeout_s=100)
+    assert up.code == 0, up.errors
+    names = {row["name"] for row in json.loads(up.output)["services"]}
     assert {"valkey", "mlflow", "worker-router", "worker-registry"} <= names
-    try:
-        status = proctor("status", "--home", home)
-        table, errors = status.communicate(timeout=30)
-        assert (status.returncode, errors) == (0, "")
-        assert all(name in table for name in names)
-    finally:
-        down = proctor("down", "--home", home, "--format", "json")
-        ended, errors = down.communicate(timeout=60)
-    assert down.returncode == 0, errors
-    assert set(json.loads(ended)["ended"]) == names
-    after = proctor("status", "--home", home)
-    assert "no stack runs" in after.communicate(timeout=30)[0]
-    assert after.returncode == 1
+    status = proctor("status", "--home", str(home))
+    assert (status.code, status.errors) == (0, "")
+    assert all(name in status.output for name in names)
+    down = proctor("down", "--home", str(home), "--format", "json", timeout_s=60)
+    assert down.code == 0, down.errors
+    assert set(json.loads(down.output)["ended"]) == names
+    after = proctor("status", "--home", str(home))
+    assert "no stack runs" in after.output
+    assert after.code == 1
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupted_up_leaves_nothing(number: signal.Signals, code: int, tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    up = proctor("up", "--home", str(home), "--no-triton")
-    wait_until(lambda: bool(LocalStack(home).status()) and LocalStack(home).status()[0].pid is not None, timeout_s=30)
-    pids = [row.pid for row in LocalStack(home).status() if row.pid]
-    up.send_signal(number)
-    _, errors = up.communicate(timeout=60)
+def test_an_interrupted_up_leaves_nothing(number: signal.Signals, code: int, home: Path) -> None:
+    with begun("up", "--home", str(home), "--no-triton") as up:
+        wait_until(lambda: [row.pid for row in LocalStack(home).status()[:1]] not in ([], [None]), timeout_s=30)
+        pids = [row.pid for row in LocalStack(home).status() if row.pid]
+        up.send_signal(number)
+        _, errors = up.communicate(timeout=60)
     assert up.returncode == code
     assert "stopped" in errors
     assert "Traceback" not in errors

@@ -10,7 +10,8 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,8 @@ from proctor.localstack.service import Plan, Readiness, Service, ServiceState
 from proctor.localstack.stack import LocalStack
 from proctor.localstack.state import locked, read_state
 from proctor.localstack.supervised import Supervised
-from tests.support import wait_until
+from tests.supervised_plans import supervised
+from tests.support import ending, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the supervisor needs Linux")
 
@@ -100,22 +102,36 @@ def make_plan(home: Path, *services: Service) -> Plan:
     return Plan(home=home, token=uuid.uuid4().hex, services=services)
 
 
-def start_in_another_process(plan: Plan) -> subprocess.Popen[str]:
+#: Starts a plan under a supervisor that is a child of the tests.
+Start = Callable[[Plan], Supervised]
+#: Starts a plan in a process of its own, which says `started` and then waits for a line.
+StartElsewhere = Callable[[Plan], subprocess.Popen[str]]
+
+
+@pytest.fixture
+def start(mark: str) -> Iterator[Start]:
+    """Plans that are started with it are stopped, pass or fail."""
+    with ExitStack() as stack:
+        yield lambda plan: stack.enter_context(supervised(plan))
+
+
+@pytest.fixture
+def start_in_another_process(mark: str) -> Iterator[StartElsewhere]:
+    """Processes that are started with it are ended, pass or fail."""
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2] / "services")}
-    starter = subprocess.Popen(
-        [sys.executable, "-c", STARTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True
-    )
-    assert starter.stdin is not None
-    starter.stdin.write(plan.to_json() + "\n")
-    starter.stdin.flush()
-    return starter
+    pipe = subprocess.PIPE
+    with ExitStack() as stack:
 
+        def begin(plan: Plan) -> subprocess.Popen[str]:
+            command = [sys.executable, "-c", STARTER]
+            starter = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment, text=True)
+            stack.enter_context(ending(starter))
+            assert starter.stdin is not None
+            starter.stdin.write(plan.to_json() + "\n")
+            starter.stdin.flush()
+            return starter
 
-def close(process: subprocess.Popen[str]) -> None:
-    process.wait(timeout=20)
-    for stream in (process.stdin, process.stdout):
-        assert stream is not None
-        stream.close()
+        yield begin
 
 
 def expect_nothing_left(plan: Plan, mark: str) -> None:
@@ -125,7 +141,9 @@ def expect_nothing_left(plan: Plan, mark: str) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("moment", ["starting", "ready"])
-def test_killing_the_starter_leaves_no_process(number: signal.Signals, moment: str, tmp_path: Path, mark: str) -> None:
+def test_killing_the_starter_leaves_no_process(
+    number: signal.Signals, moment: str, tmp_path: Path, mark: str, start_in_another_process: StartElsewhere
+) -> None:
     last = SLOW if moment == "starting" else POLITE
     plan = make_plan(tmp_path / "home", service("stubborn", STUBBORN), service("last", last, after=("stubborn",)))
     starter = start_in_another_process(plan)
@@ -136,37 +154,39 @@ def test_killing_the_starter_leaves_no_process(number: signal.Signals, moment: s
         wait_until(lambda: plan.log_path("last").exists() and b"not yet" in plan.log_path("last").read_bytes())
     assert len(left_over(mark)) >= 5  # starter, supervisor, stubborn, its grandchild, last
     starter.send_signal(number)
-    close(starter)
+    starter.wait(timeout=20)
     expect_nothing_left(plan, mark)
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_killing_the_starter_at_any_moment_leaves_no_process(seed: int, tmp_path: Path, mark: str) -> None:
+def test_killing_the_starter_at_any_moment_leaves_no_process(
+    seed: int, tmp_path: Path, mark: str, start_in_another_process: StartElsewhere
+) -> None:
     rng = random.Random(seed)
     plan = make_plan(tmp_path / "home", service("stubborn", STUBBORN), service("polite", POLITE, after=("stubborn",)))
     starter = start_in_another_process(plan)
     time.sleep(rng.uniform(0.0, 0.5))
     starter.send_signal(rng.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGINT]))
-    close(starter)
+    starter.wait(timeout=20)
     expect_nothing_left(plan, mark)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_to_the_supervisor_ends_everything(number: signal.Signals, tmp_path: Path, mark: str) -> None:
+def test_a_signal_to_the_supervisor_ends_everything(
+    number: signal.Signals, tmp_path: Path, mark: str, start: Start
+) -> None:
     plan = make_plan(tmp_path / "home", service("stubborn", STUBBORN), service("polite", POLITE))
-    with locked(plan.home) as lock:
-        supervised = Supervised.start(plan, lock)
+    running = start(plan)
     state = read_state(plan.home)
     assert state is not None
     os.kill(state["supervisor"]["pid"], number)
     expect_nothing_left(plan, mark)
-    supervised.stop()
+    running.stop()
 
 
-def test_the_next_start_ends_what_a_killed_supervisor_left(tmp_path: Path, mark: str) -> None:
+def test_the_next_start_ends_what_a_killed_supervisor_left(tmp_path: Path, mark: str, start: Start) -> None:
     plan = make_plan(tmp_path / "home", service("stubborn", STUBBORN))
-    with locked(plan.home) as lock:
-        supervised = Supervised.start(plan, lock)
+    running = start(plan)
     state = read_state(plan.home)
     assert state is not None
     os.kill(state["supervisor"]["pid"], signal.SIGKILL)
@@ -176,7 +196,19 @@ def test_the_next_start_ends_what_a_killed_supervisor_left(tmp_path: Path, mark:
         LocalStack(plan.home).check()
     LocalStack.end_leftovers(plan.home)
     expect_nothing_left(plan, mark)
-    supervised.stop()
+    running.stop()
+
+
+def test_a_plan_of_a_test_that_fails_is_stopped(tmp_path: Path, mark: str) -> None:
+    plan = make_plan(tmp_path / "home", service("stubborn", STUBBORN))
+
+    def fail() -> None:
+        with supervised(plan):
+            raise AssertionError("the test's own")
+
+    with pytest.raises(AssertionError, match="the test's own"):
+        fail()
+    expect_nothing_left(plan, mark)
 
 
 def test_a_service_that_dies_before_it_is_ready_is_reported_with_its_log(tmp_path: Path, mark: str) -> None:
@@ -204,10 +236,9 @@ def is_back(stack: LocalStack, name: str, old: int) -> bool:
     return row.state is ServiceState.READY and row.pid != old
 
 
-def test_a_service_that_dies_is_started_again_and_the_others_go_on(tmp_path: Path, mark: str) -> None:
+def test_a_service_that_dies_is_started_again_and_the_others_go_on(tmp_path: Path, mark: str, start: Start) -> None:
     plan = make_plan(tmp_path / "home", service("first", POLITE), service("second", POLITE))
-    with locked(plan.home) as lock:
-        supervised = Supervised.start(plan, lock)
+    running = start(plan)
     stack = LocalStack(plan.home)
     second = stack.status()[1]
     for times in (1, 2):
@@ -217,12 +248,12 @@ def test_a_service_that_dies_is_started_again_and_the_others_go_on(tmp_path: Pat
         stack.check()
     assert stack.status()[1] == second
     assert plan.log_path("first").read_text() == "ready\n" * 3, "what it said before it died is lost"
-    supervised.stop()
+    running.stop()
     expect_nothing_left(plan, mark)
 
 
 def test_a_service_that_dies_again_and_again_is_given_up_and_the_others_go_on(
-    tmp_path: Path, mark: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, mark: str, monkeypatch: pytest.MonkeyPatch, start: Start
 ) -> None:
     # The supervisor is another process: what it imports first makes its delays short.
     quick = tmp_path / "quick"
@@ -237,8 +268,7 @@ def test_a_service_that_dies_again_and_again_is_given_up_and_the_others_go_on(
         "once.touch(); print('ready', flush=True); time.sleep(600)"
     )
     plan = make_plan(tmp_path / "home", service("dying", dying), service("second", POLITE))
-    with locked(plan.home) as lock:
-        supervised = Supervised.start(plan, lock)
+    running = start(plan)
     stack = LocalStack(plan.home)
     second = stack.status()[1]
     kill(stack, "dying")
@@ -249,26 +279,28 @@ def test_a_service_that_dies_again_and_again_is_given_up_and_the_others_go_on(
     with pytest.raises(StackError, match=r"(?s)dying exited with code 3.*no more"):
         stack.check()
     assert stack.status()[1] == second
-    supervised.stop()
+    running.stop()
     expect_nothing_left(plan, mark)
 
 
-def test_a_service_that_comes_after_another_is_started_again_when_that_is_back(tmp_path: Path, mark: str) -> None:
+def test_a_service_that_comes_after_another_is_started_again_when_that_is_back(
+    tmp_path: Path, mark: str, start: Start
+) -> None:
     plan = make_plan(tmp_path / "home", service("server", POLITE), service("user", POLITE, after=("server",)))
-    with locked(plan.home) as lock:
-        supervised = Supervised.start(plan, lock)
+    running = start(plan)
     stack = LocalStack(plan.home)
     olds = {kill(stack, "user"), kill(stack, "server")}
     wait_until(lambda: all(row.state is ServiceState.READY and row.pid not in olds for row in stack.status()))
-    supervised.stop()
+    running.stop()
     expect_nothing_left(plan, mark)
 
 
-def test_a_service_that_is_killed_leaves_none_of_its_processes_beside_the_next(tmp_path: Path, mark: str) -> None:
+def test_a_service_that_is_killed_leaves_none_of_its_processes_beside_the_next(
+    tmp_path: Path, mark: str, start: Start
+) -> None:
     forking = "import os, time; os.fork(); print('ready', flush=True); time.sleep(600)"
     plan = make_plan(tmp_path / "home", service("forking", forking))
-    with locked(plan.home) as lock:
-        supervised = Supervised.start(plan, lock)
+    running = start(plan)
     stack = LocalStack(plan.home)
     before = {pid for pid, command in left_over(mark) if "os.fork" in command}
     old = kill(stack, "forking")
@@ -276,11 +308,13 @@ def test_a_service_that_is_killed_leaves_none_of_its_processes_beside_the_next(t
     now = {pid for pid, command in left_over(mark) if "os.fork" in command}
     assert len(before) == len(now) == 2
     assert not before & now
-    supervised.stop()
+    running.stop()
     expect_nothing_left(plan, mark)
 
 
-def test_the_sockets_of_a_killed_service_do_not_keep_the_next_from_listening(tmp_path: Path, mark: str) -> None:
+def test_the_sockets_of_a_killed_service_do_not_keep_the_next_from_listening(
+    tmp_path: Path, mark: str, start: Start
+) -> None:
     folder = tmp_path / "sockets"
     folder.mkdir()
     listening = (
@@ -293,12 +327,11 @@ def test_the_sockets_of_a_killed_service_do_not_keep_the_next_from_listening(tmp
     plan = make_plan(
         tmp_path / "home", service("server", listening, ready=Readiness("unix", path=one), clears=(other,))
     )
-    with locked(plan.home) as lock:
-        supervised = Supervised.start(plan, lock)
+    running = start(plan)
     stack = LocalStack(plan.home)
     old = kill(stack, "server")
     wait_until(lambda: is_back(stack, "server", old))
-    supervised.stop()
+    running.stop()
     expect_nothing_left(plan, mark)
     assert list(folder.iterdir()) == []
 
@@ -318,36 +351,38 @@ def test_a_program_that_is_not_there_is_a_clear_error(tmp_path: Path, mark: str)
     expect_nothing_left(plan, mark)
 
 
-def test_two_stacks_never_share_a_home(tmp_path: Path, mark: str) -> None:
+def test_two_stacks_never_share_a_home(tmp_path: Path, mark: str, start: Start) -> None:
     plan = make_plan(tmp_path / "home", service("polite", POLITE))
-    with locked(plan.home) as lock:
-        supervised = Supervised.start(plan, lock)
+    running = start(plan)
     state = read_state(plan.home)
     assert state is not None
     with pytest.raises(StackError, match=rf"runs in .*home already \(process {state['supervisor']['pid']}\)"):
         LocalStack(plan.home).start()
     assert LocalStack(plan.home).status()[0].state is ServiceState.READY
-    supervised.stop()
+    running.stop()
     expect_nothing_left(plan, mark)
 
 
-def test_a_start_right_after_a_kill_waits_for_the_old_stack_to_end(tmp_path: Path, mark: str) -> None:
+def test_a_start_right_after_a_kill_waits_for_the_old_stack_to_end(
+    tmp_path: Path, mark: str, start: Start, start_in_another_process: StartElsewhere
+) -> None:
     plan = make_plan(tmp_path / "home", service("stubborn", STUBBORN))
     starter = start_in_another_process(plan)
     assert starter.stdout is not None
     assert starter.stdout.readline() == "started\n"
     starter.kill()
-    close(starter)
+    starter.wait(timeout=20)
     wait_until(lambda: (read_state(plan.home) or {"state": "stopping"})["state"] == "stopping")
     again = make_plan(plan.home, service("polite", POLITE))
-    with locked(again.home) as lock:
-        supervised = Supervised.start(again, lock)
+    running = start(again)
     assert "stubborn" not in str(left_over(mark))
-    supervised.stop()
+    running.stop()
     expect_nothing_left(again, mark)
 
 
-def test_a_detached_stack_outlives_its_starter_until_somebody_stops_it(tmp_path: Path, mark: str) -> None:
+def test_a_detached_stack_outlives_its_starter_until_somebody_stops_it(
+    tmp_path: Path, mark: str, start_in_another_process: StartElsewhere
+) -> None:
     plan = make_plan(tmp_path / "home", service("stubborn", STUBBORN), service("polite", POLITE))
     starter = start_in_another_process(plan)
     assert starter.stdin is not None
@@ -356,7 +391,6 @@ def test_a_detached_stack_outlives_its_starter_until_somebody_stops_it(tmp_path:
     starter.stdin.write("detach\n")
     starter.stdin.flush()
     assert starter.wait(timeout=20) == 0
-    close(starter)
     stack = LocalStack.attach(plan.home)
     stack.check()
     assert {row.name: row.state for row in stack.status()} == {"stubborn": "ready", "polite": "ready"}
@@ -365,7 +399,7 @@ def test_a_detached_stack_outlives_its_starter_until_somebody_stops_it(tmp_path:
     assert LocalStack(plan.home).status() == []
 
 
-def test_a_service_ends_before_what_it_uses(tmp_path: Path, mark: str) -> None:
+def test_a_service_ends_before_what_it_uses(tmp_path: Path, mark: str, start: Start) -> None:
     note = tmp_path / "note"
     user = (
         "import signal, sys, time\n"
@@ -374,32 +408,31 @@ def test_a_service_ends_before_what_it_uses(tmp_path: Path, mark: str) -> None:
     )
     server = user.replace("'user '", "'server '").replace("time.sleep(0.2)", "None")
     plan = make_plan(tmp_path / "home", service("server", server), service("user", user, uses=("server",)))
-    with locked(plan.home) as lock:
-        supervised = Supervised.start(plan, lock)
-    supervised.stop()
+    running = start(plan)
+    running.stop()
     assert note.read_text() == "user server "
     expect_nothing_left(plan, mark)
 
 
-def test_the_state_file_is_private_and_a_log_is_kept_from_the_run_before(tmp_path: Path, mark: str) -> None:
+def test_the_state_file_is_private_and_a_log_is_kept_from_the_run_before(
+    tmp_path: Path, mark: str, start: Start
+) -> None:
     for _ in range(2):
         plan = make_plan(tmp_path / "home", service("polite", POLITE))
-        with locked(plan.home) as lock:
-            supervised = Supervised.start(plan, lock)
+        running = start(plan)
         assert plan.state_path.stat().st_mode & 0o077 == 0
         assert json.loads(plan.state_path.read_text())["state"] == "ready"
-        supervised.stop()
+        running.stop()
     assert plan.log_path("polite").read_text() == "ready\n"
     assert plan.log_path("polite").with_suffix(".log.1").read_text() == "ready\n"
 
 
-def test_the_supervisor_is_light(tmp_path: Path, mark: str) -> None:
+def test_the_supervisor_is_light(tmp_path: Path, mark: str, start: Start) -> None:
     plan = make_plan(tmp_path / "home", service("polite", POLITE))
-    with locked(plan.home) as lock:
-        supervised = Supervised.start(plan, lock)
+    running = start(plan)
     state = read_state(plan.home)
     assert state is not None
     status = Path(f"/proc/{state['supervisor']['pid']}/status").read_text()
     resident_kib = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:"))
-    supervised.stop()
+    running.stop()
     assert resident_kib < 40_000

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from proctor.router.stages.answer import AnswerStage
 from proctor.runtime.records.store import AuditState
 from proctor.runtime.redis.tries import MAX_TRIES, TriedTooOftenError, Tries
 from tests.integration.router_support import router_bench
+from tests.support import ending
 from tests.worker_processes import Home, flushed
 
 _KILLS = """
@@ -123,14 +123,10 @@ def test_a_request_that_kills_its_worker_fails_the_audit_after_a_few_deliveries(
         worker = subprocess.Popen(
             [sys.executable, "-c", _KILLS, str(deaths)], env=dict(place.environment), stdout=log, stderr=log
         )
-    try:
-        with Connection(broker) as connection, connection.SimpleQueue("router") as queue:
-            message = queue.get(timeout=60)
-            message.ack()
-            answer = AuditScored.model_validate(message.payload[1]["message"])
-    finally:
-        worker.send_signal(signal.SIGTERM)
-        worker.wait(timeout=20)
+    with ending(worker), Connection(broker) as connection, connection.SimpleQueue("router") as queue:
+        message = queue.get(timeout=60)
+        message.ack()
+        answer = AuditScored.model_validate(message.payload[1]["message"])
     assert len(deaths.read_text()) == 2
     assert answer.audit_id == "a1"
     assert answer.error is not None
