@@ -75,10 +75,10 @@ def heed_signals() -> None:
     Who starts the tests in the background, a shell without job control or a scheduler, has them ignore one or both,
     and a process inherits what is ignored: one that is to be interrupted would not be.
     """
-    defaults = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
-    for number, default in defaults.items():
-        if signal.getsignal(number) is signal.SIG_IGN:
-            signal.signal(number, default)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_IGN:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @contextmanager
