@@ -10,7 +10,7 @@ from pathlib import Path
 
 from proctor import __version__
 from proctor.domain.canonical import bytes_digest
-from proctor.domain.card import protocol_card
+from proctor.domain.card import evaluator_version, protocol_card
 from proctor.domain.errors import BadInputError
 from proctor.domain.item import Item
 from proctor.domain.suite import PerturbationSection, Suite
