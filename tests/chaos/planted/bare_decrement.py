@@ -29,14 +29,13 @@ def plant(service: str) -> None:
     """Have the router count instead of look."""
     if service != "router":
         return
+    from proctor.router.ledger.scripts import RECORD
     from proctor.router.ledger.store import Ledger, Standing
     from proctor.router.ledger.types import Settled
 
-    begin, look = Ledger.__init__, Ledger.standing
-
-    def with_a_counter(self: Ledger, url: str) -> None:
-        begin(self, url)
-        self._scripts["record"] = self._redis.register_script(_RECORD)
+    # Before the first use of it: what Redis knows the script by is worked out from its text.
+    vars(RECORD)["text"] = _RECORD
+    look = Ledger.standing
 
     def counted_out(self: Ledger, audit_id: str, stage: str, n: int) -> Standing:
         standing: Standing = look(self, audit_id, stage, n)
@@ -49,5 +48,4 @@ def plant(service: str) -> None:
         entries, done = self.entries(audit_id, stage), self.done(audit_id, stage)
         return Settled(tuple(entries), done, self.dead(audit_id, stage), self.graded(audit_id, stage))
 
-    Ledger.__init__, Ledger.standing = with_a_counter, counted_out  # type: ignore[method-assign]
-    Ledger.settled = settled  # type: ignore[method-assign]
+    Ledger.standing, Ledger.settled = counted_out, settled  # type: ignore[method-assign]

@@ -2,38 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import ClassVar
 
 from redis.client import Pipeline
 
 from proctor.domain.errors import StoreError
+from proctor.router.ledger import scripts
+from proctor.router.ledger.scripts import AUDIT_KEYS, STAGE_KEYS, AuditKey, LedgerKey, StageKey
 from proctor.router.ledger.types import Parts, PlannedShard, Progress, Settled, Spent, Standing
 from proctor.runtime.redis.scripted import ScriptedRedis, milliseconds
 from proctor.runtime.timing import DEFAULT_TIMING
 
-STAGE_KEYS = (
-    "parts", "plan", "queue", "leases", "attempts", "failures", "losses", "done", "dead", "graded", "fired",
-)  # fmt: skip
-AUDIT_KEYS = ("stages", "asked", "spent")
+__all__ = ["AUDIT_KEYS", "STAGE_KEYS", "LedgerReading"]
 
 
 class LedgerReading(ScriptedRedis):
     """What can be asked of the ledger. The data model is described at `proctor.router.ledger.store`."""
 
     _NAME: ClassVar[str] = "ledger"
-    _PACKAGE: ClassVar[str] = "proctor.router.ledger"
-    _SCRIPTS: ClassVar[Mapping[str, str]] = {name: name for name in ("overdue", "progress")}
 
-    def _audit_key(self, audit_id: str, name: str) -> str:
+    def _audit_key(self, audit_id: str, name: AuditKey) -> str:
         return f"proctor:{{{audit_id}}}:{name}"
 
-    def _key(self, audit_id: str, stage: str, name: str) -> str:
-        return f"proctor:{{{audit_id}}}:{stage}:{name}"
+    def _key(self, audit_id: str, stage: str, name: LedgerKey) -> str:
+        """A key of a stage, or of its audit."""
+        return f"proctor:{{{audit_id}}}:{name}" if name in AUDIT_KEYS else f"proctor:{{{audit_id}}}:{stage}:{name}"
 
-    def _keys(self, audit_id: str, stage: str, names: Iterable[str]) -> list[str]:
+    def _keys(self, audit_id: str, stage: str, names: Iterable[StageKey]) -> list[str]:
         return [self._key(audit_id, stage, name) for name in names]
+
+    def _of(self, audit_id: str, stage: str) -> Callable[[LedgerKey], str]:
+        """The names of keys in Redis, by their names in the scripts."""
+        return partial(self._key, audit_id, stage)
 
     def time(self) -> datetime:
         """The server's time."""
@@ -140,9 +143,7 @@ class LedgerReading(ScriptedRedis):
             lease: how long a lease is. One that has longer to run is of before the server's clock was put back, and
                 is shortened: the one change that is made here.
         """
-        keys = self._keys(audit_id, stage, ("leases", "attempts"))
-        flat = self._run("overdue", keys, milliseconds(lease))
-        return [(flat[i], int(flat[i + 1])) for i in range(0, len(flat), 2)]
+        return self._run(scripts.OVERDUE, self._of(audit_id, stage), scripts.OverdueArguments(milliseconds(lease)))
 
     def entries(self, audit_id: str, stage: str) -> list[PlannedShard]:
         """What is laid down of a stage's plan, in order of position."""
@@ -185,8 +186,7 @@ class LedgerReading(ScriptedRedis):
 
     def progress(self, audit_id: str, stage: str) -> Progress:
         """Counts of a stage's trials by where their shards are."""
-        keys = self._keys(audit_id, stage, ("parts", "plan", "leases", "dead"))
-        return Progress(*self._run("progress", [self._audit_key(audit_id, "spent"), *keys], stage))
+        return self._run(scripts.PROGRESS, self._of(audit_id, stage), scripts.ProgressArguments(stage))
 
     def spent(self, audit_id: str) -> Spent:
         """What the answers of an audit cost, over all its stages."""
@@ -202,7 +202,7 @@ class LedgerReading(ScriptedRedis):
             spent[stage] = spent.get(stage, Spent())._replace(**{unit: int(value)})
         return spent
 
-    def _hash(self, audit_id: str, stage: str, name: str) -> dict[str, str]:
+    def _hash(self, audit_id: str, stage: str, name: StageKey) -> dict[str, str]:
         pipe: Pipeline = self._pipeline()
         pipe.hgetall(self._key(audit_id, stage, name))
         return dict(self._reply(pipe)[0])

@@ -29,9 +29,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import ClassVar, cast
+from itertools import starmap
+from typing import Literal
 
 from proctor.domain.errors import StoreError
+from proctor.router.ledger import scripts
 from proctor.router.ledger.reading import AUDIT_KEYS, STAGE_KEYS, LedgerReading
 from proctor.router.ledger.types import (
     MAX_FAILURES,
@@ -48,7 +50,8 @@ from proctor.router.ledger.types import (
     Spent,
     Standing,
 )
-from proctor.runtime.redis.scripted import KEY_TTL, KEY_TTL_S, flattened, milliseconds
+from proctor.runtime.redis.script import ShardId
+from proctor.runtime.redis.scripted import KEY_TTL, KEY_TTL_S, milliseconds
 from proctor.runtime.timing import DEFAULT_TIMING
 
 __all__ = [
@@ -80,11 +83,6 @@ MAX_SHARD_TOKENS = 1 << 31
 class Ledger(LedgerReading):
     """The ledger behind a Redis URL. Raises StoreError when the server cannot be reached."""
 
-    _SCRIPTS: ClassVar[Mapping[str, str]] = {
-        **LedgerReading._SCRIPTS,
-        **{name: name for name in ("plan", "lease", "record", "fail", "split", "hand_back", "restart")},
-    }
-
     def plan(
         self,
         audit_id: str,
@@ -109,12 +107,9 @@ class Ledger(LedgerReading):
         Raises:
             StoreError: when the stage was planned with another number of parts, or an earlier part is missing.
         """
-        keys = [
-            self._audit_key(audit_id, "stages"),
-            *self._keys(audit_id, stage, ("parts", "plan", "queue", "leases", "done", "dead", "fired")),
-        ]
-        total = "" if total_trials is None else total_trials
-        answer = self._run("plan", keys, KEY_TTL_S, stage, part, parts, total, *flattened(map(_row, shards)))
+        total: int | Literal[""] = "" if total_trials is None else total_trials
+        arguments = scripts.PlanArguments(KEY_TTL_S, stage, part, parts, total)
+        answer = self._run(scripts.PLAN, self._of(audit_id, stage), arguments, map(_entry, shards))
         if answer == -1:
             raise StoreError(f"stage {stage} of audit {audit_id} is in the ledger with another number of parts")
         if answer == -2:
@@ -143,8 +138,8 @@ class Ledger(LedgerReading):
         self, audit_id: str, stage: str, shard_ids: Iterable[str], *, lease: timedelta = DEFAULT_TIMING.lease
     ) -> list[LeasedShard]:
         """Lease those of the shards that are still queued, in the order given."""
-        keys = self._keys(audit_id, stage, ("plan", "queue", "leases", "attempts", "failures", "losses"))
-        return [_leased(*row) for row in self._run("lease", keys, KEY_TTL_S, milliseconds(lease), *shard_ids)]
+        arguments = scripts.LeaseArguments(KEY_TTL_S, milliseconds(lease))
+        return self._run(scripts.LEASE, self._of(audit_id, stage), arguments, map(ShardId, shard_ids))
 
     def record(
         self,
@@ -169,27 +164,18 @@ class Ledger(LedgerReading):
             laid down and nothing is left of them); 'duplicate' of what was recorded or given up before; or 'unknown'
             where the plan has no such shard, e.g. because it was split meanwhile. Only the first two count.
         """
-        keys = [
-            self._audit_key(audit_id, "spent"),
-            *self._keys(audit_id, stage, ("parts", "plan", "queue", "leases", "done", "dead", "fired")),
-        ]
-        rows = flattened(map(_counted, answers))
-        outcomes = self._run("record", keys, KEY_TTL_S, stage, *rows)
-        return cast(list[Recorded], outcomes)
+        arguments = scripts.RecordArguments(KEY_TTL_S, stage)
+        return self._run(scripts.RECORD, self._of(audit_id, stage), arguments, map(_counted, answers))
 
     def fail(self, audit_id: str, stage: str, shard_id: str, attempt: int, *, setback: Setback, cause: str) -> Failed:
         """An attempt came to nothing: 'queued' again, 'dead', 'complete' (once), or 'stale' when it no longer matters.
 
         What is lost stays queued where it has several trials: from SPLIT_AFTER_LOSSES on it is to be split.
         """
-        keys = self._keys(
-            audit_id,
-            stage,
-            ("parts", "plan", "queue", "leases", "attempts", "failures", "losses", "done", "dead", "fired"),
+        arguments = scripts.FailArguments(
+            KEY_TTL_S, shard_id, attempt, setback, MAX_FAILURES, MAX_LOSSES, cause[:_MAX_CAUSE]
         )
-        limits = (MAX_FAILURES, MAX_LOSSES)
-        outcome = self._run("fail", keys, KEY_TTL_S, shard_id, attempt, setback, *limits, cause[:_MAX_CAUSE])
-        return cast(Failed, outcome)
+        return self._run(scripts.FAIL, self._of(audit_id, stage), arguments)
 
     def split(self, audit_id: str, stage: str, shard_id: str, attempt: int, children: Sequence[PlannedShard]) -> bool:
         """Put smaller shards in the place of one that is leased; False when it is not leased in that attempt any more.
@@ -197,16 +183,13 @@ class Ledger(LedgerReading):
         The children carry all of its trials. Each begins with one loss, so that one more splits it again, and is
         queued unless it is done already.
         """
-        keys = self._keys(
-            audit_id, stage, ("parts", "plan", "queue", "leases", "attempts", "failures", "losses", "done", "dead")
-        )
-        rows = flattened(map(_row, children))
-        return bool(self._run("split", keys, KEY_TTL_S, shard_id, attempt, SPLIT_AFTER_LOSSES - 1, *rows))
+        arguments = scripts.SplitArguments(KEY_TTL_S, shard_id, attempt, SPLIT_AFTER_LOSSES - 1)
+        return self._run(scripts.SPLIT, self._of(audit_id, stage), arguments, map(_entry, children))
 
     def hand_back(self, audit_id: str, stage: str, leased: Iterable[tuple[str, int]]) -> int:
         """Queue again what was leased, as (shard id, attempt), and could not be sent. Not counted; returns how many."""
-        keys = self._keys(audit_id, stage, ("plan", "queue", "leases", "attempts"))
-        return int(self._run("hand_back", keys, KEY_TTL_S, *flattened(leased)))
+        rows = starmap(scripts.Attempt, leased)
+        return self._run(scripts.HAND_BACK, self._of(audit_id, stage), scripts.HandBackArguments(KEY_TTL_S), rows)
 
     def restart(self, audit_id: str, stage: str) -> int:
         """Queue everything of a stage that is not answered, its setbacks forgotten; returns how many shards that is.
@@ -215,9 +198,7 @@ class Ledger(LedgerReading):
         Attempts are counted on, so that what comes of those before the restart is stale. Where what was spent was lost,
         the trials that are answered are counted again, without their tokens.
         """
-        names = ("parts", "plan", "queue", "leases", "failures", "losses", "done", "dead", "fired")
-        keys = [self._audit_key(audit_id, "spent"), *self._keys(audit_id, stage, names)]
-        return int(self._run("restart", keys, KEY_TTL_S, stage))
+        return self._run(scripts.RESTART, self._of(audit_id, stage), scripts.RestartArguments(KEY_TTL_S, stage))
 
     def note_graded(self, audit_id: str, stage: str, graded: Mapping[str, tuple[str, str]]) -> None:
         """Note grades: digest of a shard → digests of the completions that were graded, and of their grades."""
@@ -253,10 +234,5 @@ def _counted(answer: Answer | tuple[str, str, int, int]) -> Answer:
     return Answer(shard_id, completions, *(min(max(count, 0), MAX_SHARD_TOKENS) for count in tokens))
 
 
-def _row(shard: PlannedShard) -> tuple[str, str]:
-    return shard.shard_id, f"{shard.position} {shard.n_trials} {shard.digest}"
-
-
-def _leased(shard_id: str, attempt: int, entry: str, failures: str, losses: str) -> LeasedShard:
-    position, n_trials, digest = entry.split(" ", 2)
-    return LeasedShard(shard_id, attempt, digest, int(n_trials), int(position), int(failures), int(losses))
+def _entry(shard: PlannedShard) -> scripts.Entry:
+    return scripts.Entry(shard.shard_id, f"{shard.position} {shard.n_trials} {shard.digest}")

@@ -20,12 +20,18 @@ Every key expires; every change is one Lua script on the server's time.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import timedelta
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
+from proctor.router.pools import scripts
+from proctor.router.pools.scripts import PoolKey
+from proctor.router.pools.types import Claim, Outage
+from proctor.runtime.redis.script import NoArguments, ShardId
 from proctor.runtime.redis.scripted import KEY_TTL_S, ScriptedRedis, milliseconds
 from proctor.runtime.timing import DEFAULT_TIMING
+
+__all__ = ["FIRST_WAIT", "LONGEST_WAIT", "MAX_MESSAGE_S", "MAX_MESSAGE_TOKENS", "Claim", "Outage", "Pools"]
 
 #: First and longest wait of an open breaker before a shard probes whether the servers are back.
 FIRST_WAIT = timedelta(seconds=1)
@@ -42,37 +48,10 @@ MAX_MESSAGE_TOKENS = 1 << 36
 _NEWEST = 0.2
 
 
-class Claim(NamedTuple):
-    """What a claim got."""
-
-    granted: tuple[str, ...]
-    """Shard ids that hold a credit now, in the order in which they were asked for."""
-    probing: bool
-    """Whether the one that was granted is to show that the servers are back."""
-    waiting: tuple[str, ...]
-    """Other audits that could have more now: whoever claims for them gets it."""
-
-
-class Outage(NamedTuple):
-    """What an unreachable endpoint means."""
-
-    counts: bool
-    """Whether this is a loss of its shard; False where the shard was only probing."""
-    since_s: float
-    """How long the servers have been away without a break."""
-
-
 class Pools(ScriptedRedis):
     """The pools behind a Redis URL. Raises StoreError when the server cannot be reached."""
 
     _NAME: ClassVar[str] = "pools' store"
-    _PACKAGE: ClassVar[str] = "proctor.router.pools"
-    _SCRIPTS: ClassVar[Mapping[str, str]] = {
-        name: name for name in ("claim", "settle", "leave", "held", "sweep", "unreachable", "away_for")
-    }
-
-    def _keys(self, pool: str, *names: str) -> list[str]:
-        return [f"proctor:pool:{{{pool}}}:{name}" for name in names]
 
     def claim(
         self,
@@ -103,20 +82,16 @@ class Pools(ScriptedRedis):
             capacity: credits of the pool, at most.
             priority: a smaller number is more urgent.
         """
-        names = ("credits", "claimed", "wants", "breaker", "probes", "suspects")
-        granted, probing, waiting = self._run(
-            "claim",
-            self._keys(pool, *names),
-            KEY_TTL_S,
-            f"{audit_id}/{stage}/",
-            audit_id,
-            max(wanted, len(shard_ids)),
-            capacity,
-            priority,
-            milliseconds(lease),
-            *shard_ids,
+        arguments = scripts.ClaimArguments(
+            ttl_s=KEY_TTL_S,
+            prefix=f"{audit_id}/{stage}/",
+            audit=audit_id,
+            wanted=max(wanted, len(shard_ids)),
+            capacity=capacity,
+            priority=priority,
+            lease_ms=milliseconds(lease),
         )
-        return Claim(tuple(granted), bool(probing), tuple(waiting))
+        return self._run(scripts.CLAIM, _keys(pool), arguments, map(ShardId, shard_ids)).claim
 
     def settle(
         self,
@@ -131,16 +106,17 @@ class Pools(ScriptedRedis):
         output_tokens: int = 0,
     ) -> None:
         """`release`, `note_pace` and, where an answer came, `worked`: all that follows an answer, in one round trip."""
-        pace: tuple[float, ...] = (0, 0, 0)
-        if n_trials > 0 and math.isfinite(seconds) and seconds > 0:
-            pace = (
-                min(n_trials, MAX_MESSAGE_TOKENS),
-                min(seconds, MAX_MESSAGE_S),
-                min(max(output_tokens, 0), MAX_MESSAGE_TOKENS),
-            )
-        members = (f"{audit_id}/{stage}/{shard_id}" for shard_id in shard_ids)
-        keys = self._keys(pool, "credits", "claimed", "pace", "breaker")
-        self._run("settle", keys, KEY_TTL_S, int(worked), *pace, _NEWEST, *members)
+        timed = n_trials > 0 and math.isfinite(seconds) and seconds > 0
+        arguments = scripts.SettleArguments(
+            ttl_s=KEY_TTL_S,
+            worked=int(worked),
+            n_trials=min(n_trials, MAX_MESSAGE_TOKENS) if timed else 0,
+            seconds=min(seconds, MAX_MESSAGE_S) if timed else 0,
+            output_tokens=min(max(output_tokens, 0), MAX_MESSAGE_TOKENS) if timed else 0,
+            weight=_NEWEST,
+        )
+        names = (scripts.CreditName(f"{audit_id}/{stage}/{shard_id}") for shard_id in shard_ids)
+        self._run(scripts.SETTLE, _keys(pool), arguments, names)
 
     def release(self, pool: str, audit_id: str, stage: str, shard_ids: Iterable[str]) -> None:
         """Give credits back. A probing shard that is released without a word of what came of it lets another probe."""
@@ -159,12 +135,11 @@ class Pools(ScriptedRedis):
 
         Who could have what it leaves is told by a claim of no shards, with `wanted=0`, after it.
         """
-        self._run("leave", self._keys(pool, "credits", "claimed", "wants"), audit_id)
+        self._run(scripts.LEAVE, _keys(pool), scripts.LeaveArguments(audit_id))
 
     def held(self, pool: str, audit_id: str) -> dict[str, float]:
         """ "stage/shard" of the credits that an audit holds → for how many seconds."""
-        flat = self._run("held", self._keys(pool, "credits", "claimed"), f"{audit_id}/")
-        return {flat[i]: int(flat[i + 1]) / 1000 for i in range(0, len(flat), 2)}
+        return self._run(scripts.HELD, _keys(pool), scripts.HeldArguments(f"{audit_id}/"))
 
     def sweep(self, pool: str, audit_id: str, stage: str, under_way: Collection[str], *, older_than: timedelta) -> int:
         """Take back the credits of a stage whose shards are not leased; returns how many.
@@ -173,20 +148,20 @@ class Pools(ScriptedRedis):
             under_way: ids of the shards that are leased (`Ledger.leases`).
             older_than: younger credits are left, as their shards may be about to be leased.
         """
-        keys = self._keys(pool, "credits", "claimed")
-        return int(self._run("sweep", keys, f"{audit_id}/{stage}/", milliseconds(older_than), *under_way))
+        arguments = scripts.SweepArguments(f"{audit_id}/{stage}/", milliseconds(older_than))
+        return self._run(scripts.SWEEP, _keys(pool), arguments, map(ShardId, under_way))
 
     def pace(self, pool: str) -> float | None:
         """Seconds a trial of a message, exponentially weighted; None while nothing is known."""
         pipe = self._pipeline()
-        pipe.hget(self._keys(pool, "pace")[0], "seconds")
+        pipe.hget(_keys(pool)("pace"), "seconds")
         seconds = self._reply(pipe)[0]
         return None if seconds is None else float(seconds)
 
     def output_tokens_per_trial(self, pool: str) -> float | None:
         """Tokens that an answer has, exponentially weighted; None while nothing is known."""
         pipe = self._pipeline()
-        pipe.hget(self._keys(pool, "pace")[0], "output_tokens")
+        pipe.hget(_keys(pool)("pace"), "output_tokens")
         tokens = self._reply(pipe)[0]
         return None if tokens is None else float(tokens)
 
@@ -199,18 +174,20 @@ class Pools(ScriptedRedis):
             jitter: 0..1, what share of the jitter (a fifth of the wait) is added.
         """
         stretch = 1.0 + _JITTER_SHARE * min(max(jitter, 0.0), 1.0)
-        waits = (milliseconds(FIRST_WAIT), milliseconds(LONGEST_WAIT))
-        counts, since_ms = self._run(
-            "unreachable",
-            self._keys(pool, "breaker", "probes", "suspects"),
-            _OUTAGE_MEMORY_S,
-            f"{audit_id}/{stage}/{shard_id}",
-            *waits,
-            stretch,
+        arguments = scripts.UnreachableArguments(
+            ttl_s=_OUTAGE_MEMORY_S,
+            name=f"{audit_id}/{stage}/{shard_id}",
+            first_wait_ms=milliseconds(FIRST_WAIT),
+            longest_wait_ms=milliseconds(LONGEST_WAIT),
+            stretch=stretch,
         )
-        return Outage(bool(counts), int(since_ms) / 1000)
+        return self._run(scripts.UNREACHABLE, _keys(pool), arguments)
 
     def away_for(self, pool: str) -> float | None:
         """For how many seconds the servers have been away; None where they are not."""
-        since_ms = self._run("away_for", self._keys(pool, "breaker"))
-        return None if since_ms is None else int(since_ms) / 1000
+        return self._run(scripts.AWAY_FOR, _keys(pool), NoArguments())
+
+
+def _keys(pool: str) -> Callable[[PoolKey], str]:
+    """The names of a pool's keys in Redis, by their names in its scripts."""
+    return f"proctor:pool:{{{pool}}}:".__add__

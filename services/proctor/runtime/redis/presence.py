@@ -21,13 +21,15 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from proctor.domain.errors import StoreError
+from proctor.runtime.redis import scripts
 from proctor.runtime.redis.scripted import ScriptedRedis, milliseconds
+from proctor.runtime.redis.scripts import HeldField, PresenceKey
 from proctor.runtime.timing import DEFAULT_TIMING
 
 logger = logging.getLogger(__name__)
@@ -63,10 +65,6 @@ class Presence(ScriptedRedis):
     """
 
     _NAME: ClassVar[str] = "list of workers"
-    _PACKAGE: ClassVar[str] = "proctor.runtime.redis"
-    _SCRIPTS: ClassVar[Mapping[str, str]] = {
-        name: name for name in ("announce", "withdraw", "hold", "release", "living", "lost")
-    }
 
     def __init__(self, url: str, *, silence: timedelta = SILENCE) -> None:
         super().__init__(url)
@@ -75,20 +73,20 @@ class Presence(ScriptedRedis):
 
     def announce(self, worker_id: str, service: str, slots: int) -> None:
         """Say that a worker of a service lives and takes `slots` messages at a time."""
-        entry = f"{slots} {service}"
-        self._step("announce", ("seen", "workers"), _TTL_S, worker_id, entry, self._silence_ms * _KEPT_SILENCES)
+        kept_ms = self._silence_ms * _KEPT_SILENCES
+        self._run(scripts.ANNOUNCE, _key, scripts.AnnounceArguments(_TTL_S, worker_id, f"{slots} {service}", kept_ms))
 
     def withdraw(self, worker_id: str) -> None:
         """A worker leaves. What it still has in hand is lost from now on."""
-        self._step("withdraw", ("seen", "workers"), worker_id)
+        self._run(scripts.WITHDRAW, _key, scripts.WorkerArguments(worker_id))
 
     def holding(self, worker_id: str, held: Sequence[Held]) -> None:
         """A worker has taken these in hand."""
-        self._step("hold", ("seen", "held"), _TTL_S, worker_id, *map(_field, held))
+        self._run(scripts.HOLD, _key, scripts.HoldArguments(_TTL_S, worker_id), _rows(held))
 
     def released(self, worker_id: str, held: Sequence[Held]) -> None:
         """A worker is done with these; what another one holds by now stays with it."""
-        self._step("release", ("held",), worker_id, *map(_field, held))
+        self._run(scripts.RELEASE, _key, scripts.WorkerArguments(worker_id), _rows(held))
 
     def begun(self, held: Sequence[Held]) -> set[Held]:
         """Those of them that some worker, living or dead, has taken in hand, and that were not seen to since."""
@@ -108,14 +106,16 @@ class Presence(ScriptedRedis):
         """How many messages the living workers of a service take at a time, together; at most a second old."""
         found = self._slots.get(service)
         if found is None or time.monotonic() - found[0] > _SLOTS_FRESH_S:
-            entries = (entry.split(" ", 1) for entry in self._step("living", ("seen", "workers"), self._silence_ms))
+            living = self._run(scripts.LIVING, _key, scripts.SilenceArguments(self._silence_ms))
+            entries = (entry.split(" ", 1) for entry in living)
             found = (time.monotonic(), sum(int(slots) for slots, of in entries if of == service))
             self._slots[service] = found
         return found[1]
 
     def lost(self) -> list[Held]:
         """What workers had in hand that are silent or gone; told again and again until it is forgotten."""
-        return sorted(Held(*json.loads(field)) for field in self._step("lost", ("seen", "held"), self._silence_ms))
+        fields = self._run(scripts.LOST, _key, scripts.SilenceArguments(self._silence_ms))
+        return sorted(Held(*json.loads(field)) for field in fields)
 
     def forget(self, held: Sequence[Held]) -> None:
         """Strike out what was lost and has been seen to, whoever had it."""
@@ -124,9 +124,6 @@ class Presence(ScriptedRedis):
         pipe = self._pipeline()
         pipe.hdel(_key("held"), *map(_field, held))
         self._reply(pipe)
-
-    def _step(self, script: str, names: Sequence[str], *arguments: str | int) -> Any:
-        return self._run(script, [*map(_key, names)], *arguments)
 
 
 def new_worker_id() -> str:
@@ -170,8 +167,12 @@ def tolerated(doing: str) -> Iterator[None]:
         logger.warning("could not %s: %s", doing, error)
 
 
-def _key(name: str) -> str:
+def _key(name: PresenceKey) -> str:
     return f"proctor:presence:{{presence}}:{name}"
+
+
+def _rows(held: Sequence[Held]) -> Iterator[HeldField]:
+    return (HeldField(_field(one)) for one in held)
 
 
 def _field(held: Held) -> str:

@@ -1,24 +1,22 @@
 """A Redis whose changes are Lua scripts, each one atomic step: what the ledger, the pools and presence are kept in.
 
 A script that raises has written nothing: it computes first and writes last (`lua/step.lua`, with which every script
-begins).
+begins). What scripts take and give is declared beside them (`proctor.runtime.redis.script`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from datetime import timedelta
-from functools import cache
-from importlib.resources import files
 from typing import Any, ClassVar
 
 import redis
 from redis.backoff import ExponentialBackoff
 from redis.client import Pipeline
-from redis.commands.core import Script
 from redis.retry import Retry
 
 from proctor.domain.errors import StoreError
+from proctor.runtime.redis.script import Arguments, Key, Reply, Row, Script, values
 
 #: A week: longer than any audit, short enough that a forgotten key clears itself away.
 KEY_TTL = timedelta(days=7)
@@ -44,45 +42,42 @@ def connect(url: str) -> redis.Redis:
     )
 
 
-@cache
-def script_source(package: str, name: str) -> str:
-    """The text of a script of a package's folder `lua`, behind what every script begins with."""
-    parts = (("proctor.runtime.redis", "step"), (package, name))
-    return "".join(files(of).joinpath(f"lua/{file}.lua").read_text("utf-8") for of, file in parts)
-
-
 class ScriptedRedis:
-    """A Redis URL and scripts of a package. Every method raises StoreError when the server cannot be reached, or does
+    """A Redis URL whose steps are scripts. Every method raises StoreError when the server cannot be reached, or does
     not let a step be taken.
     """
 
     #: Name in messages.
     _NAME: ClassVar[str]
-    #: Package whose folder `lua` holds the scripts.
-    _PACKAGE: ClassVar[str]
-    #: Script name → name of its file, without `.lua`.
-    _SCRIPTS: ClassVar[Mapping[str, str]]
 
     def __init__(self, url: str) -> None:
         self._redis = connect(url)
-        self._scripts: dict[str, Script] = {
-            name: self._redis.register_script(script_source(self._PACKAGE, file))
-            for name, file in self._SCRIPTS.items()
-        }
 
     def close(self) -> None:
         """Close the connections."""
         self._redis.close()
 
-    def _run(self, script: str, keys: Sequence[str], *arguments: str | int | float) -> Any:
+    def _run(
+        self,
+        script: Script[Key, Arguments, Row, Reply],
+        key: Callable[[Key], str],
+        arguments: Arguments,
+        rows: Iterable[Row] = (),
+    ) -> Reply:
+        """Take a step.
+
+        Args:
+            key: the name of a key in Redis, by its name in the script.
+        """
+        handed = [*map(key, script.keys), *values(arguments, rows)]
         try:
             try:
-                return self._scripts[script](keys=keys, args=arguments)
+                found = self._redis.evalsha(script.digest, len(script.keys), *handed)
             except redis.exceptions.NoScriptError:
-                # Another server took over between the loading of the script and its call.
-                return self._redis.eval(str(self._scripts[script].script), len(keys), *keys, *arguments)
+                found = self._redis.eval(script.text, len(script.keys), *handed)
         except redis.RedisError as error:
-            raise StoreError(f"the {self._NAME} did not answer: {error}") from error
+            raise self._silent(error) from error
+        return script.reply(found)
 
     def _pipeline(self) -> Pipeline:
         return self._redis.pipeline()
@@ -92,9 +87,7 @@ class ScriptedRedis:
         try:
             return list(pipe.execute())
         except redis.RedisError as error:
-            raise StoreError(f"the {self._NAME} did not answer: {error}") from error
+            raise self._silent(error) from error
 
-
-def flattened(rows: Iterable[Collection[str | int | float]]) -> list[str | int | float]:
-    """Rows as a script takes them, one value after another."""
-    return [value for row in rows for value in row]
+    def _silent(self, error: redis.RedisError) -> StoreError:
+        return StoreError(f"the {self._NAME} did not answer: {error}")

@@ -18,13 +18,15 @@ import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import ClassVar, Final, NamedTuple
+from typing import Final
 
 from redis.client import Pipeline
 
 from proctor.domain.errors import ProctorError, StoreError
 from proctor.runtime.messaging.passing import passes
+from proctor.runtime.redis import scripts
 from proctor.runtime.redis.scripted import ScriptedRedis, milliseconds
+from proctor.runtime.redis.scripts import Begun, TriesKey
 
 logger = logging.getLogger(__name__)
 
@@ -42,22 +44,10 @@ class TriedTooOftenError(ProctorError):
     """Something was begun MAX_TRIES times and never came to its end."""
 
 
-class Begun(NamedTuple):
-    """A try that was to begin."""
-
-    goes_on: bool
-    vain: int
-    """Tries before it that came to nothing."""
-    cause: str
-    """The last error of them; empty where there was none."""
-
-
 class Tries(ScriptedRedis):
     """The tries behind a Redis URL. While that cannot be reached nothing is counted, and nothing refused."""
 
     _NAME = "tries"
-    _PACKAGE = "proctor.runtime.redis"
-    _SCRIPTS: ClassVar = {"begin": "try"}
 
     def begin(self, what: str, this: str, grace: timedelta = timedelta(0)) -> Begun:
         """Note a try of a name of its own, unless there were too many.
@@ -65,9 +55,13 @@ class Tries(ScriptedRedis):
         Raises:
             StoreError: when it cannot be noted; nothing was written then.
         """
-        arguments = (this, milliseconds(grace), MAX_TRIES, milliseconds(KEY_TTL))
-        goes_on, vain, cause = self._run("begin", [_key(what)], *arguments)
-        return Begun(bool(goes_on), int(vain), str(cause))
+        arguments = scripts.TryArguments(this, milliseconds(grace), MAX_TRIES, milliseconds(KEY_TTL))
+
+        def key(name: TriesKey) -> str:
+            del name
+            return _key(what)
+
+        return self._run(scripts.TRY, key, arguments)
 
     @contextmanager
     def trying(self, what: str, *, grace: timedelta = timedelta(0)) -> Iterator[None]:

@@ -1,22 +1,23 @@
 -- Trials of a stage by where their shards are. Reads what is under way or given up, and not the whole plan: what was
 -- planned and what was recorded is summed up by the steps that did it.
--- KEYS: spent parts plan leases dead   ARGV: stage
+-- Keys: spent parts plan leases dead
+-- Arguments: stage
 -- Returns trials planned (of the whole stage where that is known), done, leased, dead.
 local function trials(shards)
   local sum = 0
   for _, shard in ipairs(shards) do
-    local entry = redis.call('HGET', KEYS[3], shard)
+    local entry = redis.call('HGET', key.plan, shard)
     if entry then sum = sum + tonumber(string.match(entry, '^%d+ (%d+)')) end
   end
   return sum
 end
-local size = redis.call('HMGET', KEYS[2], 'trials', 'planned')
+local size = redis.call('HMGET', key.parts, 'trials', 'planned')
 local planned = tonumber(size[1] or size[2] or 0)
-local recorded = tonumber(redis.call('HGET', KEYS[1], ARGV[1] .. ' trials') or 0)
+local recorded = tonumber(redis.call('HGET', key.spent, arg.stage .. ' trials') or 0)
 return {
   planned,
   -- More were recorded than are planned where a plan was lost, and its trials were cut anew and asked again.
   math.min(recorded, planned),
-  trials(redis.call('ZRANGE', KEYS[4], 0, -1)),
-  trials(redis.call('HKEYS', KEYS[5])),
+  trials(redis.call('ZRANGE', key.leases, 0, -1)),
+  trials(redis.call('HKEYS', key.dead)),
 }

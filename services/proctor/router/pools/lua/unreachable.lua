@@ -1,27 +1,22 @@
 -- The servers of a pool were away: open its breaker, or lengthen its wait where the shard was to probe.
--- KEYS: breaker probes suspects   ARGV: ttl_s name first_wait_ms longest_wait_ms stretch
+-- Keys: breaker probes suspects
+-- Arguments: ttl_s name first_wait_ms longest_wait_ms stretch
+-- Parts: breaker
 -- Returns whether it is a loss of the shard (1, or 0 where it was probing), and for how many ms the servers are away.
 local now = now_ms()
-local since, wait = unpack(redis.call('HMGET', KEYS[1], 'since', 'wait'))
-local counts = 1
-if not since then
-  since = now
-  -- They are of an earlier outage.
-  write('DEL', KEYS[2])
-  write('DEL', KEYS[3])
-  write('HSET', KEYS[1], 'since', now, 'wait', ARGV[3], 'until', now + math.floor(ARGV[3] * ARGV[5]))
-elseif redis.call('SISMEMBER', KEYS[2], ARGV[2]) == 1 then
+local breaker, counts = look_at_breaker(), 1
+local since = breaker and breaker.since or now
+if not breaker then
+  open_breaker(now, arg.first_wait_ms, arg.stretch)
+elseif has_probed(arg.name) then
   counts = 0
-  wait = math.min(tonumber(wait or ARGV[3]) * 2, tonumber(ARGV[4]))
-  write('SREM', KEYS[2], ARGV[2])
-  write('HSET', KEYS[1], 'wait', wait, 'until', now + math.floor(wait * ARGV[5]))
-  write('HDEL', KEYS[1], 'probe')
+  probed_in_vain(now, arg.name, breaker.wait or tonumber(arg.first_wait_ms), tonumber(arg.longest_wait_ms), arg.stretch)
 end
-if tonumber(since) > now then
+if since > now then
   -- The server's clock was put back: the outage is as old as is known by now.
   since = now
-  write('HSET', KEYS[1], 'since', now)
+  write('HSET', key.breaker, 'since', now)
 end
-write('SADD', KEYS[3], ARGV[2])
-expire(KEYS, ARGV[1])
-return commit({counts, now - tonumber(since)})
+write('SADD', key.suspects, arg.name)
+expire(KEYS, arg.ttl_s)
+return commit({counts, now - since})

@@ -1,11 +1,13 @@
 -- Note what a worker has taken in hand. That is a sign of life too: it may come before the first announcement.
--- KEYS: seen held   ARGV: ttl_s worker, then what it holds
+-- Keys: seen held
+-- Arguments: ttl_s worker
+-- Rows: held
 local held = {}
-for i = 3, #ARGV do
+for i = FIRST, #ARGV do
   held[#held + 1] = ARGV[i]
-  held[#held + 1] = ARGV[2]
+  held[#held + 1] = arg.worker
 end
-write('ZADD', KEYS[1], now_ms(), ARGV[2])
-write_all('HSET', KEYS[2], held)
-expire(KEYS, ARGV[1])
+write('ZADD', key.seen, now_ms(), arg.worker)
+write_all('HSET', key.held, held)
+expire(KEYS, arg.ttl_s)
 return commit(1)

@@ -1,8 +1,10 @@
 -- What a worker has in hand no longer. Left alone where another worker took it up meanwhile.
--- KEYS: held   ARGV: worker, then what it held
+-- Keys: held
+-- Arguments: worker
+-- Rows: held
 local released = {}
-for i = 2, #ARGV do
-  if redis.call('HGET', KEYS[1], ARGV[i]) == ARGV[1] then released[#released + 1] = ARGV[i] end
+for i = FIRST, #ARGV do
+  if redis.call('HGET', key.held, ARGV[i]) == arg.worker then released[#released + 1] = ARGV[i] end
 end
-write_all('HDEL', KEYS[1], released)
+write_all('HDEL', key.held, released)
 return commit(1)

@@ -1,11 +1,12 @@
 -- Begin a try, unless enough of them came to nothing: those that raised, and those that began so long ago that whoever
 -- made them must be dead.
--- KEYS: tries   ARGV: id, grace_ms, most, ttl_ms
+-- Keys: tries
+-- Arguments: id grace_ms most ttl_ms
 -- Returns {1 where it may be tried, tries that came to nothing, the last error among them or ''}. Where it may not, they
 -- are forgotten.
-local now, grace_ms, most = now_ms(), tonumber(ARGV[2]), tonumber(ARGV[3])
+local now, grace_ms, most = now_ms(), tonumber(arg.grace_ms), tonumber(arg.most)
 local vain, cause = 0, ''
-local known = redis.call('HGETALL', KEYS[1])
+local known = redis.call('HGETALL', key.tries)
 for i = 1, #known, 2 do
   if known[i] == 'cause' then
     cause = known[i + 1]
@@ -14,9 +15,9 @@ for i = 1, #known, 2 do
   end
 end
 if vain >= most then
-  write('DEL', KEYS[1])
+  write('DEL', key.tries)
   return commit({0, vain, cause})
 end
-write('HSET', KEYS[1], ARGV[1], now)
-write('PEXPIRE', KEYS[1], ARGV[4])
+write('HSET', key.tries, arg.id, now)
+write('PEXPIRE', key.tries, arg.ttl_ms)
 return commit({1, vain, cause})

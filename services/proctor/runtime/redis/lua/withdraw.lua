@@ -1,5 +1,6 @@
 -- A worker leaves.
--- KEYS: seen workers   ARGV: worker
-write('ZREM', KEYS[1], ARGV[1])
-write('HDEL', KEYS[2], ARGV[1])
+-- Keys: seen workers
+-- Arguments: worker
+write('ZREM', key.seen, arg.worker)
+write('HDEL', key.workers, arg.worker)
 return commit(1)
