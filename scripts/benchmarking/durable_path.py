@@ -77,6 +77,15 @@ class Run(NamedTuple):
         return self.trials / self.graded_s
 
 
+class Prepared(NamedTuple):
+    """An audit that waits for its variants."""
+
+    audit: str
+    trials: int
+    built: VariantsBuilt
+    """The message that they are there."""
+
+
 @dataclass
 class Services:
     """Workers that wait for audits, and a way to give them one."""
@@ -101,25 +110,18 @@ class Services:
         Raises:
             StackError: it failed, or a worker ended.
         """
-        number, n_items = next(self._numbers), -(-trials // TRIALS_AN_ITEM)
-        items = put_item_chunks(self.artifacts, chunks_of_stories(n_items, number))
-        summary = VariantSet(variants=(), rejections=(), encoder="none")
-        worded = (reworded(chunk) for chunk in chunks_of_stories(n_items, number))
-        variants = put_variant_chunks(self.artifacts, worded, summary)
-        audit = self._on_record(items, n_items, f"speed-{number}")
-        self.send(StartAudit(audit_id=audit))
-        self._wait_for(audit, AuditState.REWORDING)
+        audit, n_trials, built = self.prepare(trials)
         for moments in self.moments.values():
             moments.forget()
         begun_s, started_s = self._processor_s(), time.monotonic()
-        self.send(VariantsBuilt(audit_id=audit, variants=variants))
+        self.send(built)
         answered_s = self._wait_for(audit, AuditState.SCORING) - started_s
         self._wait(audit, lambda _: self.moments[WEIGHED].span.first > 0.0)
         processor_s = self._processor_s() - begun_s
         decided_s = self._wait_for(audit, AuditState.DECIDED) - started_s
         asked = self.moments[ASKED].span
         return Run(
-            trials=n_items * TRIALS_AN_ITEM,
+            trials=n_trials,
             asked_s=asked.last - asked.first,
             answered_s=answered_s,
             graded_s=max(answered_s, self.moments[GRADED].span.last - started_s),
@@ -128,6 +130,22 @@ class Services:
             router_bytes=peak_bytes(self.workers["router"].pid),
             broker_bytes=int(self.broker.info("memory")["used_memory_peak"]),
         )
+
+    def prepare(self, trials: int) -> Prepared:
+        """An audit of so many trials at least, none of which was asked before, that waits for its variants.
+
+        Raises:
+            StackError: it failed, or a worker ended.
+        """
+        number, n_items = next(self._numbers), -(-trials // TRIALS_AN_ITEM)
+        items = put_item_chunks(self.artifacts, chunks_of_stories(n_items, number))
+        summary = VariantSet(variants=(), rejections=(), encoder="none")
+        worded = (reworded(chunk) for chunk in chunks_of_stories(n_items, number))
+        variants = put_variant_chunks(self.artifacts, worded, summary)
+        audit = self._on_record(items, n_items, f"speed-{number}")
+        self.send(StartAudit(audit_id=audit))
+        self._wait_for(audit, AuditState.REWORDING)
+        return Prepared(audit, n_items * TRIALS_AN_ITEM, VariantsBuilt(audit_id=audit, variants=variants))
 
     def send(self, message: Message) -> None:
         """Publish a message on its queue."""

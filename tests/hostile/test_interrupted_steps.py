@@ -88,6 +88,10 @@ def put_back(stores: Stores) -> None:
     claimed(stores)
 
 
+def at_work(stores: Stores) -> None:
+    stores.pools.outlook(POOL, fresh=LONG)
+
+
 def away(stores: Stores) -> None:
     claimed(stores)
     stores.pools.unreachable(POOL, AUDIT, STAGE, "s0")
@@ -137,6 +141,7 @@ STEPS = {
     ),
     "leave": Step(claimed, lambda s: s.pools.leave(POOL, AUDIT)),
     "sweep": Step(claimed, lambda s: s.pools.sweep(POOL, AUDIT, STAGE, [], older_than=timedelta(0))),
+    "work": Step(nothing, lambda s: s.pools.outlook(POOL, fresh=LONG)),
     "be away": Step(claimed, lambda s: s.pools.unreachable(POOL, AUDIT, STAGE, "s0")),
     "probe in vain": Step(probing, lambda s: s.pools.unreachable(POOL, AUDIT, STAGE, "s1")),
     "announce": Step(nothing, lambda s: s.presence.announce("w", "inference", 4)),
@@ -152,6 +157,7 @@ TRANSACTIONS = {
     "note grades": Step(nothing, lambda s: s.ledger.note_graded(AUDIT, STAGE, {"sha256:0": ("c", "g")})),
     "expire": Step(leased, lambda s: s.ledger.expire(AUDIT, timedelta(hours=1))),
     "forget": Step(leased, lambda s: s.ledger.forget(AUDIT)),
+    "rest": Step(at_work, lambda s: s.pools.rest(POOL)),
     "abandon": Step(held, lambda s: s.presence.abandoned([Held(AUDIT, STAGE, "s1", 1)])),
     "forget what was lost": Step(held, lambda s: s.presence.forget([Held(AUDIT, STAGE, "s0", 1)])),
 }
@@ -285,13 +291,18 @@ def test_commands_that_are_sent_together_come_to_the_same_when_they_are_sent_aga
 
 def test_every_script_is_among_the_steps(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     ran = list[Any]()
-    run = ScriptedRedis._run
+    run, run_behind = ScriptedRedis._run, ScriptedRedis._run_behind
 
     def noted(self: Any, script: Any, *arguments: Any) -> Any:
         ran.append(script)
         return run(self, script, *arguments)
 
+    def noted_behind(self: Any, commands: Any, script: Any, *arguments: Any) -> Any:
+        ran.append(script)
+        return run_behind(self, commands, script, *arguments)
+
     monkeypatch.setattr(ScriptedRedis, "_run", noted)
+    monkeypatch.setattr(ScriptedRedis, "_run_behind", noted_behind)
     for step in ALL.values():
         undisturbed(bench, step)
     changes_nothing = {ledger_scripts.PROGRESS, pool_scripts.HELD, pool_scripts.AWAY_FOR}

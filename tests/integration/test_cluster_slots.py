@@ -65,5 +65,7 @@ def test_every_step_of_the_pools_touches_the_slot_of_its_pool_alone(cluster_url:
         assert len(pools.held(pool, "a")) == 1
         assert pools.sweep(pool, "a", STAGE, [], older_than=timedelta(0)) == 1
         assert pools.pace(pool) == 1.0
+        assert pools.outlook(pool, fresh=timedelta(hours=1)).pace_s == 1.0
+        pools.rest(pool)
         pools.leave(pool, "b")
     pools.close()

@@ -28,7 +28,7 @@ from proctor.router import tasks
 from proctor.router.awaited import PROBE_EVERY_S, PROBED_FOR_S
 from proctor.router.ledger.store import MAX_FAILURES
 from proctor.router.pools import packs
-from proctor.router.pools.packs import capacity
+from proctor.router.pools.sharing import outstanding
 from proctor.router.submit.endpoints import resolve_endpoint
 from proctor.router.submit.gathering import gather
 from proctor.router.submit.submission import submit
@@ -97,7 +97,7 @@ def test_every_message_twice_changes_nothing(bench: Bench) -> None:
 
 def test_never_more_shards_are_outstanding_than_two_packs_a_worker_slot(bench: Bench) -> None:
     audit = bench.to_answering()
-    assert len(bench.shards()) == capacity(slots=1, together=1)
+    assert len(bench.shards()) == outstanding(1, "p", {}, quick=False)
     tasks.reconcile(Reconcile())
     assert bench.shards() == []
     assert bench.ledger.progress(audit, ANSWER_STAGE).planned == 200

@@ -26,7 +26,7 @@ from proctor.domain.trial import ANSWER_STAGE, Shard
 from proctor.router import tasks
 from proctor.router.audit import view
 from proctor.router.ledger.store import MAX_LOSSES
-from proctor.router.pools import packs
+from proctor.router.pools.sharing import outstanding
 from proctor.runtime.artifacts.chunks import put_variants
 from proctor.runtime.artifacts.store import get_model
 from proctor.runtime.records.store import AuditState
@@ -134,7 +134,7 @@ def test_every_worker_slot_that_announced_itself_gets_its_packs(bench: Bench) ->
     bench.presence.announce("w", "inference", 2)
     bench.presence.announce("s", "scorer", 7)
     bench.to_answering()
-    assert len(bench.shards()) == 4
+    assert len(bench.shards()) == outstanding(2, "p", {}, quick=False) == 2
 
 
 def test_a_shard_that_was_set_back_goes_alone_and_those_beside_it_together(bench: Bench) -> None:
@@ -232,7 +232,7 @@ def test_an_endpoint_that_is_away_is_asked_one_shard_after_a_while_and_all_again
     tasks.take_on(TakeOn(audit_id=audit))
     (probing,) = bench.shards()
     bench.answer(probing, completions="sha256:c")
-    assert len(bench.shards()) == packs.capacity(slots=1, together=1)
+    assert len(bench.shards()) == outstanding(1, "p", {}, quick=False)
     assert bench.ledger.dead(audit, ANSWER_STAGE) == {}
 
 
@@ -254,7 +254,7 @@ def test_an_endpoint_that_stays_away_fails_the_audit_which_goes_on_when_it_is_st
     assert detail.startswith("the model m: the endpoint http://127.0.0.1:9/v1 has been away for")
     assert detail.endswith("the last failure: no route to host")
     assert bench.start_again() == audit
-    assert len(bench.shards()) == packs.capacity(slots=1, together=1)
+    assert len(bench.shards()) == outstanding(1, "p", {}, quick=False)
 
 
 def test_two_audits_of_an_endpoint_share_it(bench: Bench) -> None:
@@ -264,11 +264,10 @@ def test_two_audits_of_an_endpoint_share_it(bench: Bench) -> None:
     bench.another_suite("second")
     second = bench.to_answering()
     assert bench.shards() == [], "the first has it all by now"
-    for shard in waiting[:2]:
-        bench.answer(shard, completions="sha256:c")
+    bench.answer(waiting[0], completions="sha256:c")
     assert {shard.audit_id for shard in bench.shards()} == {second}
     held = [len(bench.pools.held(waiting[0].endpoint.pool, audit)) for audit in (first, second)]
-    assert held == [2, 2]
+    assert held == [1, 1]
 
 
 def test_an_urgent_audit_gets_what_is_free_and_the_others_go_on_when_it_has_ended(bench: Bench) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.router.pools.packs import capacity, pieces, shard_trials, shards_together
+from proctor.router.pools.packs import is_quick, pieces, shard_trials, shards_together
 
 paces = st.floats(1e-6, 1e3)
 
@@ -37,9 +37,13 @@ def test_a_pack_takes_at_most_three_seconds_unless_one_shard_alone_takes_longer(
     assert together == 16 or (together + 1) * trials * pace_s > 3.0 * (1 - 1e-9)
 
 
-def test_a_worker_slot_has_one_pack_in_hand_and_one_behind_it() -> None:
-    assert capacity(slots=4, together=16) == 128
-    assert capacity(slots=0, together=3) == 6, "a worker that does not announce itself is there all the same"
+@pytest.mark.parametrize(
+    ("pace_s", "trials", "together", "quick"), [(None, 64, 1, False), (0.01, 64, 4, True), (0.3, 32, 1, False)]
+)
+def test_a_pool_is_quick_when_its_packs_are_known_to_take_no_longer_than_they_should(
+    pace_s: float | None, trials: int, together: int, quick: bool
+) -> None:
+    assert is_quick(pace_s, trials, together) is quick
 
 
 @given(n_trials=st.integers(1, 256))

@@ -1,7 +1,8 @@
 """Handing out a stage: its parts are planned as its queue runs low, its shards leased and sent in packs.
 
 What is outstanding to an endpoint is bounded by credits of its pool (`proctor.router.pools.store`), and how much that
-is by the pace at which it was seen to answer (`proctor.router.pools.packs`).
+is by the pace at which it was seen to answer (`proctor.router.pools.packs`) and by the other pools for which the same
+workers are wanted (`proctor.router.pools.sharing`).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from proctor.router.ledger.store import (
     Standing,
 )
 from proctor.router.plan import StoredShard, shard_of
-from proctor.router.pools import packs
+from proctor.router.pools import packs, sharing
 from proctor.router.pools.store import Claim, Pools
 from proctor.router.stages.outcome import planned
 from proctor.router.stages.stage import StageParts, StageUnderWay
@@ -51,6 +52,8 @@ _STORED_CHARACTERS = packs.SHARD_PROMPT_BYTES
 _WINDOWS_QUEUED = 2
 #: A credit whose shard is not leased after so long was claimed by a router that died.
 _CLAIM_TIME = timedelta(seconds=10)
+#: A pool has work for so many looks of the reconciler, each of which says so, when nothing more is heard of it.
+_FRESH_LOOKS = 2.5
 _URGENCY = {priority: number for number, priority in enumerate(Priority)}
 
 
@@ -59,7 +62,7 @@ Waiting = tuple[str, str]
 
 
 class Room(NamedTuple):
-    """What a pool takes, by its pace and the worker slots that live."""
+    """What a pool takes, by its pace, the worker slots that live, and the other pools that have work."""
 
     shard_trials: int
     together: int
@@ -79,12 +82,19 @@ class HandingOut:
     send: Callable[[Message], None]
     timing: Timing
 
-    def room(self, pool: str, max_tokens: int | None = None) -> Room:
-        """What a pool takes now of a stage whose answers have at most so many tokens."""
-        pace = self.pools.pace(pool)
+    def room(self, pool: str, max_tokens: int | None = None, *, at_work: bool = True) -> Room:
+        """What a pool takes now of a stage whose answers have at most so many tokens.
+
+        Args:
+            at_work: whether it has work, and other pools are to leave it its share of the slots.
+        """
+        fresh = timedelta(seconds=_FRESH_LOOKS * self.timing.reconcile_interval_s)
+        pace, others = self.pools.outlook(pool, fresh=fresh, at_work=at_work)
         trials = packs.shard_trials(pace, max_tokens)
         together = packs.shards_together(pace, trials)
-        return Room(trials, together, packs.capacity(self.presence.slots("inference"), together))
+        quick = packs.is_quick(pace, trials, together)
+        n_packs = sharing.outstanding(self.presence.slots("inference"), pool, others, quick=quick)
+        return Room(trials, together, n_packs * together)
 
     def runs_low(self, standing: Standing, room: Room) -> bool:
         """Whether another part of a stage has to be planned, so that workers never wait for one."""
@@ -166,16 +176,19 @@ class HandingOut:
             capacity=room.capacity,
             priority=_URGENCY[audit.inputs.priority],
             lease=self.timing.lease,
+            together=room.together,
         )
 
     def stand_back(self, audit: AuditView) -> tuple[Waiting, ...]:
         """Want nothing more of any pool; what was handed out keeps its credits. Returns who could have more now."""
         nothing = Standing(Parts(0, None), complete=False, queued=0, next_up=())
-        return tuple(
-            (pool, other)
-            for pool in audit.inputs.pools
-            for other in self._claim(audit, pool, "", nothing, self.room(pool)).waiting
-        )
+        waiting = list[Waiting]()
+        for pool in audit.inputs.pools:
+            claim = self._claim(audit, pool, "", nothing, self.room(pool, at_work=False))
+            if self.pools.wanted(pool) == 0:
+                self.pools.rest(pool)
+            waiting += [(pool, other) for other in claim.waiting]
+        return tuple(waiting)
 
     def leave(self, audit: AuditView) -> None:
         """Want nothing more and hold nothing: the audit has ended."""

@@ -33,7 +33,7 @@ def _send_chords(app: Any) -> None:
     from proctor.router import reconcile, tasks
     from proctor.router.dispatch import Dispatcher
     from proctor.router.ledger.store import Answer
-    from proctor.router.pools import packs
+    from proctor.router.pools import sharing
     from proctor.router.stages.registry import under_way
     from proctor.runtime.records.store import AuditRecord
 
@@ -63,7 +63,7 @@ def _send_chords(app: Any) -> None:
         if stage is not None:
             dispatcher._finish(audit, stage)
 
-    packs.capacity = lambda slots, together: 1 << 20
+    sharing.outstanding = lambda slots, pool, others, *, quick: 1 << 20
     Dispatcher.go_on = one_chord  # type: ignore[method-assign]
     reconcile.reconcile_audit = but_for_chords
     app.task(ended, name=_BODY)

@@ -27,8 +27,6 @@ MAX_TOGETHER = 16
 #: 16 KiB; 256 answers of 512 tokens, however long these are.
 SHARD_PROMPT_BYTES: Final = 4 << 20
 SHARD_ANSWER_BYTES: Final = 16 << 20
-#: Packs that a worker slot has outstanding: one that runs, and one that waits behind it, so that it never idles.
-_PACKS_A_SLOT = 2
 #: A shard that may hold a trial which kills its worker is cut into as many, at most.
 _CHILDREN = 8
 
@@ -68,12 +66,9 @@ def shards_together(pace_s: float | None, trials: int) -> int:
     return MAX_TOGETHER if whole_pack_s <= _PACK_AIM_S else max(1, int(_PACK_AIM_S / (pace_s * trials)))
 
 
-def capacity(slots: int, together: int) -> int:
-    """Shards that a pool of servers may have outstanding, with so many worker slots to ask it.
-
-    Without a slot that announced itself there is one: workers may be silent for a while, or not know how to announce.
-    """
-    return _PACKS_A_SLOT * max(1, slots) * together
+def is_quick(pace_s: float | None, trials: int, together: int) -> bool:
+    """Whether a pack is known to take no longer than it should: not so of servers that take long for a single shard."""
+    return pace_s is not None and pace_s * trials * together <= _PACK_AIM_S
 
 
 def pieces(n_trials: int) -> list[tuple[int, int]]:

@@ -8,6 +8,7 @@ from proctor.router.pools.types import Claim, Outage
 from proctor.runtime.redis.script import NoArguments, Script, ShardId
 
 PoolKey = Literal["credits", "claimed", "wants", "pace", "breaker", "probes", "suspects"]
+SharedKey = Literal["working"]
 _PACKAGE: Final = "proctor.router.pools"
 
 
@@ -77,6 +78,16 @@ class UnreachableArguments(NamedTuple):
     """By which the wait is longer, for jitter."""
 
 
+class WorkArguments(NamedTuple):
+    """Of `work`."""
+
+    pool: str
+    wanted: int
+    """Packs that the pool has outstanding or could have; with 0 nothing is noted."""
+    fresh_ms: int
+    """How long a note is good for."""
+
+
 class Claimed(NamedTuple):
     """What `claim` answers."""
 
@@ -97,6 +108,10 @@ def _ages(flat: Any) -> dict[str, float]:
 def _outage(found: Any) -> Outage:
     counts, since_ms = found
     return Outage(bool(counts), int(since_ms) / 1000)
+
+
+def _work(flat: Any) -> dict[str, int]:
+    return {flat[i]: int(flat[i + 1]) for i in range(0, len(flat), 2)}
 
 
 def _seconds(found_ms: Any) -> float | None:
@@ -140,4 +155,7 @@ UNREACHABLE = Script[PoolKey, UnreachableArguments, Never, Outage](
 AWAY_FOR = Script[PoolKey, NoArguments, Never, float | None](
     _PACKAGE, "away_for", keys=("breaker",), arguments=NoArguments, reply=_seconds
 )
-SCRIPTS: Final = (CLAIM, SETTLE, LEAVE, HELD, SWEEP, UNREACHABLE, AWAY_FOR)
+WORK = Script[SharedKey, WorkArguments, Never, dict[str, int]](
+    _PACKAGE, "work", keys=("working",), arguments=WorkArguments, reply=_work
+)
+SCRIPTS: Final = (CLAIM, SETTLE, LEAVE, HELD, SWEEP, UNREACHABLE, AWAY_FOR, WORK)

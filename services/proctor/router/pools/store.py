@@ -14,6 +14,13 @@ hash tag `{pool}`:
 | `proctor:pool:{pool}:probes` | set | shards that probed in the last outage whether the servers are back |
 | `proctor:pool:{pool}:suspects` | set | shards that got no answer in the last outage: they may be what causes it |
 
+All pools share one key, in a slot of its own: what is handed out to the servers of one occupies the workers that the
+others wait for.
+
+| key | type | holds |
+|---|---|---|
+| `proctor:pools:{working}` | hash | pool → "packs at": packs that it had outstanding or wanted then (server's ms) |
+
 Every key expires; every change is one Lua script on the server's time.
 """
 
@@ -25,13 +32,13 @@ from datetime import timedelta
 from typing import ClassVar
 
 from proctor.router.pools import scripts
-from proctor.router.pools.scripts import PoolKey
-from proctor.router.pools.types import Claim, Outage
+from proctor.router.pools.scripts import PoolKey, SharedKey
+from proctor.router.pools.types import Claim, Outage, Outlook
 from proctor.runtime.redis.script import NoArguments, ShardId
 from proctor.runtime.redis.scripted import KEY_TTL_S, ScriptedRedis, milliseconds
 from proctor.runtime.timing import DEFAULT_TIMING
 
-__all__ = ["FIRST_WAIT", "LONGEST_WAIT", "MAX_MESSAGE_S", "MAX_MESSAGE_TOKENS", "Claim", "Outage", "Pools"]
+__all__ = ["FIRST_WAIT", "LONGEST_WAIT", "MAX_MESSAGE_S", "MAX_MESSAGE_TOKENS", "Claim", "Outage", "Outlook", "Pools"]
 
 #: First and longest wait of an open breaker before a shard probes whether the servers are back.
 FIRST_WAIT = timedelta(seconds=1)
@@ -46,12 +53,43 @@ MAX_MESSAGE_S = 86_400.0
 MAX_MESSAGE_TOKENS = 1 << 36
 #: Weight of the newest message in the pace: that of the last ten or so counts.
 _NEWEST = 0.2
+#: Packs that a pool is said to want until a claim has told how many.
+_UNTOLD = 1 << 16
 
 
 class Pools(ScriptedRedis):
     """The pools behind a Redis URL. Raises StoreError when the server cannot be reached."""
 
     _NAME: ClassVar[str] = "pools' store"
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self._wanted: dict[str, int] = {}
+        """Pool → packs that it had outstanding or wanted when this process claimed of it last."""
+
+    def outlook(self, pool: str, *, fresh: timedelta, at_work: bool = True) -> Outlook:
+        """The pace of a pool, and which others have work, in one round trip.
+
+        Args:
+            fresh: how long another pool has work when nothing more is heard of it.
+            at_work: whether to note that this one has.
+        """
+        wanted = (self._wanted.get(pool) or _UNTOLD) if at_work else 0
+        arguments = scripts.WorkArguments(pool, wanted, milliseconds(fresh))
+        (seconds,), others = self._run_behind(
+            lambda pipe: pipe.hget(_keys(pool)("pace"), "seconds"), scripts.WORK, _shared_key, arguments
+        )
+        return Outlook(None if seconds is None else float(seconds), others)
+
+    def wanted(self, pool: str) -> int | None:
+        """Packs that all audits had outstanding or wanted when this process claimed last; None where it never did."""
+        return self._wanted.get(pool)
+
+    def rest(self, pool: str) -> None:
+        """A pool has no work now: the others need leave it nothing, until it is at work again."""
+        pipe = self._pipeline()
+        pipe.hdel(_shared_key("working"), pool)
+        self._reply(pipe)
 
     def claim(
         self,
@@ -64,6 +102,7 @@ class Pools(ScriptedRedis):
         capacity: int,
         priority: int = 0,
         lease: timedelta = DEFAULT_TIMING.lease,
+        together: int = 1,
     ) -> Claim:
         """Ask for credits, by name, each until its lease ends.
 
@@ -81,6 +120,7 @@ class Pools(ScriptedRedis):
                 against other audits until the lease time is over, or the audit claims again, or leaves.
             capacity: credits of the pool, at most.
             priority: a smaller number is more urgent.
+            together: shards that travel as one pack, by which the next `outlook` counts what is wanted.
         """
         arguments = scripts.ClaimArguments(
             ttl_s=KEY_TTL_S,
@@ -91,7 +131,9 @@ class Pools(ScriptedRedis):
             priority=priority,
             lease_ms=milliseconds(lease),
         )
-        return self._run(scripts.CLAIM, _keys(pool), arguments, map(ShardId, shard_ids)).claim
+        found = self._run(scripts.CLAIM, _keys(pool), arguments, map(ShardId, shard_ids))
+        self._wanted[pool] = -(-found.wanted // together)
+        return found.claim
 
     def settle(
         self,
@@ -191,3 +233,7 @@ class Pools(ScriptedRedis):
 def _keys(pool: str) -> Callable[[PoolKey], str]:
     """The names of a pool's keys in Redis, by their names in its scripts."""
     return f"proctor:pool:{{{pool}}}:".__add__
+
+
+def _shared_key(name: SharedKey) -> str:
+    return f"proctor:pools:{{{name}}}"

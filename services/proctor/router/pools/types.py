@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 
@@ -14,6 +15,15 @@ class Claim(NamedTuple):
     """Whether the one that was granted is to show that the servers are back."""
     waiting: tuple[str, ...]
     """Other audits that could have more now: whoever claims for them gets it."""
+
+
+class Outlook(NamedTuple):
+    """What is known of a pool before anything is claimed of it."""
+
+    pace_s: float | None
+    """Seconds a trial of a message; None while nothing is known."""
+    others: Mapping[str, int]
+    """Other pools that have work → packs that they want."""
 
 
 class Outage(NamedTuple):

@@ -79,6 +79,33 @@ class ScriptedRedis:
             raise self._silent(error) from error
         return script.reply(found)
 
+    def _run_behind(
+        self,
+        commands: Callable[[Pipeline], object],
+        script: Script[Key, Arguments, Row, Reply],
+        key: Callable[[Key], str],
+        arguments: Arguments,
+    ) -> tuple[list[Any], Reply]:
+        """Replies of commands, and of a step behind them, in one round trip. Each is by itself: they may be of several
+        slots, and others may come between them.
+        """
+        handed = [*map(key, script.keys), *arguments]
+
+        def sent(*how: str) -> list[Any]:
+            pipe = self._redis.pipeline(transaction=False)
+            commands(pipe)
+            pipe.execute_command(*how, len(script.keys), *handed)
+            return list(pipe.execute())
+
+        try:
+            try:
+                replies = sent("EVALSHA", script.digest)
+            except redis.exceptions.NoScriptError:
+                replies = sent("EVAL", script.text)
+        except redis.RedisError as error:
+            raise self._silent(error) from error
+        return replies[:-1], script.reply(replies[-1])
+
     def _pipeline(self) -> Pipeline:
         return self._redis.pipeline()
 
