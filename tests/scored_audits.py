@@ -21,6 +21,7 @@ from proctor.grading import resolve_extractor
 from proctor.router.plan import shard_of
 from proctor.runtime.artifacts.store import put_model
 from proctor.scorer import score as scoring
+from proctor.scorer.channels.channel import ChannelInputs
 from proctor.scorer.grading.loading import load_rows, load_shown
 from proctor.scorer.grading.targets import Targets
 from proctor.scorer.report.assembly import Asked, suspects
@@ -108,7 +109,8 @@ def score(
     """Grade the completions as the scorer does, weigh the evidence, and decide."""
     stored = StoredAudit.of(manifest_of(suite), items, cut_into_shards(asked))
     rows = load_rows(stored.store, stored.manifest, stored.targets)
-    return SampleScore(list(asked), *scoring.score(suite, items, rows, on_record, messages.items()))
+    inputs = ChannelInputs(suite, items, rows, on_record, messages.items())
+    return SampleScore(list(asked), *scoring.score(inputs))
 
 
 def assemble(

@@ -22,7 +22,7 @@ from proctor.evidence.noise.summary import noise_summary
 from proctor.formats.router_table import read_router_table
 from proctor.formats.router_table_writing import router_table
 from proctor.router.transmission import plan_routers, plan_workers
-from proctor.scorer.page.noise_rows import noise_rows
+from proctor.scorer.channels.noise.section import noise_section
 from tests.scored_audits import AskedTrial, SampleScore, score
 
 LETTERS = "ABCDEFGHIJ"
@@ -259,10 +259,11 @@ def test_the_written_table_is_read_back_and_says_the_same(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("sampling", ["nested", "independent"])
 def test_the_report_has_a_row_for_every_number_of_routers(sampling: str) -> None:
-    rows = noise_rows(noise(items(20), remembers, audit=suite(max_routers=4, sampling=sampling)))
-    assert [row.routers for row in rows] == [1, 2, 3, 4]
-    assert rows[0].gain.startswith("20.0 (")
-    assert noise_rows(None) == ()
+    section = noise_section(noise(items(20), remembers, audit=suite(max_routers=4, sampling=sampling)))
+    assert section is not None
+    assert [row[0] for row in section.rows] == ["1", "2", "3", "4"]
+    assert {len(row) for row in section.rows} == {len(section.columns)}
+    assert section.rows[0][3].startswith("20.0 (")
 
 
 def test_a_clean_worker_whose_every_answer_is_a_coin_is_seldom_called_contaminated() -> None:

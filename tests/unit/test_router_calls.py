@@ -7,7 +7,7 @@ import pytest
 from proctor.domain.item import Item
 from proctor.domain.suite import Suite
 from proctor.router.transmission import plan_routers, plan_workers
-from proctor.studies.router_calls import router_note
+from proctor.scorer.channels.noise.calls import router_note
 
 ITEMS = [Item(item_id=f"i{n}", question=f"Question {n}?", choices=("x", "y"), target="y") for n in range(7)]
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from proctor.domain.manifest import VariantSet
 from proctor.domain.trial import Completion
 from proctor.scorer import score as scoring
+from proctor.scorer.channels.channel import ChannelInputs
 from proctor.scorer.grading.ahead import grade_and_store
 from proctor.scorer.grading.loading import load_rows, load_shown
 from proctor.scorer.report.assembly import Asked, assemble, suspects
@@ -54,7 +55,7 @@ def report_of(audit: SampleAudit, shards: Iterator[list[AskedTrial]], *, early: 
     ]
     manifest = manifest.model_copy(update={"answered": tuple(answered)})
     rows = load_rows(store, manifest, stored.targets)
-    result = scoring.score(audit.suite, audit.items, rows)
+    result = scoring.score(ChannelInputs(audit.suite, audit.items, rows))
     shown = load_shown(store, manifest, stored.targets, rows, {item.item_id for item in suspects(result.evidence)})
     made = VariantSet(variants=(), rejections=tuple(audit.rejections), encoder="e")
     return to_json(assemble(manifest, Asked(audit.items, made, audit.variants), rows, shown, *result, versions={}))

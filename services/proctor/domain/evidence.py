@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Any
+from collections.abc import Mapping
+from typing import Final, Self
 
 from pydantic import Field
 
 from proctor.domain.base import Frozen
+from proctor.domain.channel_results import ChannelEvidence, HypothesisEvidence, OtherEvidence
+from proctor.domain.channel_results import Verdict as Verdict
 from proctor.domain.decision import DecisionOutcome
 from proctor.domain.estimate import Estimate as Estimate
 from proctor.domain.noise import NoiseSummary, RouterSetting
-
-
-class Verdict(StrEnum):
-    """What one channel says of an audit."""
-
-    CONTAMINATED = "contaminated"
-    CLEAN = "clean"
-    INCONCLUSIVE = "inconclusive"
-    INVALID = "invalid"
-    NOT_AUDITED = "not_audited"
 
 
 class ArmAccuracy(Frozen):
@@ -115,12 +107,9 @@ class CleanControl(Frozen):
     conclusion: str
 
 
-class PerturbationEvidence(Frozen):
+class PerturbationEvidence(HypothesisEvidence):
     """Canonical against reworded: suspicious when the canonical wording is answered better."""
 
-    verdict: Verdict
-    reasons: tuple[str, ...]
-    null_hypothesis: str
     score_inflation: Estimate
     """D = canonical − reworded accuracy, in percentage points."""
     contamination_score: Estimate
@@ -147,11 +136,9 @@ class PerturbationEvidence(Frozen):
     """Difference-in-differences against a clean model, where one is on record; not written otherwise."""
 
 
-class ProtocolEvidence(Frozen):
+class ProtocolEvidence(ChannelEvidence):
     """Whether the arms are comparable at all: truncation, empty, unparsable and failed answers by arm."""
 
-    verdict: Verdict
-    reasons: tuple[str, ...]
     arms: tuple[ArmAccuracy, ...]
 
 
@@ -189,12 +176,9 @@ class RouterLeaks(Frozen):
     """Accuracy of the option that most messages state; an item without one counts as not right."""
 
 
-class NoiseEvidence(Frozen):
+class NoiseEvidence(HypothesisEvidence):
     """One clean router against r noisy ones (arXiv 2603.21636): suspicious when the noisy ones are better."""
 
-    verdict: Verdict
-    reasons: tuple[str, ...]
-    null_hypothesis: str
     n_items: int
     """Items that every arm answered: the same for every comparison."""
     n_left_out: int
@@ -220,10 +204,28 @@ class Evidence(Frozen):
     protocol: ProtocolEvidence
     noise: NoiseEvidence | None = Field(default=None, exclude_if=lambda noise: noise is None)
     """Clean against noisy routers, where the suite asks them; not written otherwise."""
+    others: dict[str, OtherEvidence] = Field(default_factory=dict, exclude_if=lambda others: not others)
+    """Channels of plug-ins that the suite requires, by name; not written where there are none."""
     not_audited: dict[str, str]
     """Channel to the reason why it did not run."""
 
+    @classmethod
+    def of(cls, results: Mapping[str, ChannelEvidence], not_audited: Mapping[str, str]) -> Self:
+        """Lay out what the channels found, by their names: each in its own field, or among the others."""
+        own = {name: results.get(name) for name in cls.model_fields if name not in _NOT_OF_ONE_CHANNEL}
+        others = {name: result for name, result in sorted(results.items()) if name not in own}
+        return cls.model_validate({**own, "others": others, "not_audited": dict(not_audited)})
+
+    def result_of(self, channel: str) -> ChannelEvidence | None:
+        """What a channel found, by its name; None where it did not run."""
+        # A plug-in may have any name, also one that is an attribute here.
+        result = self.__dict__.get(channel)
+        return result if isinstance(result, ChannelEvidence) else self.others.get(channel)
+
     def verdict_of(self, channel: str) -> Verdict:
         """The verdict of a channel by name."""
-        result: Any = getattr(self, channel, None)
+        result = self.result_of(channel)
         return result.verdict if result is not None else Verdict.NOT_AUDITED
+
+
+_NOT_OF_ONE_CHANNEL: Final = frozenset({"others", "not_audited"})

@@ -13,6 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from proctor.domain.backends import Backend as Backend
 from proctor.domain.base import Frozen
+from proctor.domain.channels import ALWAYS_REQUIRED, ChannelName
 from proctor.domain.hub import HUB_ID, HUB_REVISION
 from proctor.domain.routing import ProtocolSection
 from proctor.domain.suite_budget import BudgetSection
@@ -20,7 +21,6 @@ from proctor.domain.suite_types import ContentHash, Endpoint, Fraction, Percent,
 from proctor.domain.trial import Decoding
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
-Channel = Literal["perturbation", "noise", "exposure", "fresh", "protocol"]
 #: Strategies that ask a model for their rewordings.
 MODEL_STRATEGIES = ("paraphrase_llm", "back_translation", "forward_full", "noisy_rewrite")
 
@@ -175,7 +175,7 @@ class ScoringSection(Frozen):
     confidence_level: float = Field(default=0.95, ge=0.5, lt=1.0)
     guess_chance: float | None = Field(default=None, ge=0.0, lt=1.0)
     """Chance that a guess is right; by default 1/options for multiple choice, unknown otherwise."""
-    required_channels: tuple[Channel, ...] = ("perturbation", "protocol")
+    required_channels: tuple[ChannelName, ...] = ALWAYS_REQUIRED
 
 
 class GovernanceSection(Frozen):

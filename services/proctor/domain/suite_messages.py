@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt, MaxLen
@@ -74,7 +74,9 @@ def fault_of(error: Mapping[str, Any], tree: Mapping[str, Any], *, compare: bool
     elif kind in _RANGE:
         shown, message, mend = quoted(value), *_out_of_range(value, place)
     elif kind == "literal_error":
-        shown, message, mend = quoted(value), *_not_offered(value, place)
+        shown, message, mend = quoted(value), *_not_offered(value, _choices(place))
+    elif kind == "unknown_channel":
+        shown, message, mend = quoted(value), *_not_offered(value, context["choices"])
     elif kind == "string_pattern_mismatch":
         words = _ALPHABETS.get(str(path[-1]), "other characters")
         shown, message, mend = quoted(value), "has characters that do not belong here", f"use {words}"
@@ -216,8 +218,7 @@ def _out_of_range(value: Any, place: Place | None) -> tuple[str, str]:
     return message, f"write a number {range_words(place)}"
 
 
-def _not_offered(value: Any, place: Place | None) -> tuple[str, str]:
-    choices = _choices(place.field.annotation) if place is not None else []
+def _not_offered(value: Any, choices: Sequence[str]) -> tuple[str, str]:
     shown = ", ".join(quoted(choice) for choice in choices)
     if isinstance(value, str) and len(value) <= _COMPARABLE_CHARACTERS:
         close = difflib.get_close_matches(value.lower(), choices, n=1)
@@ -228,10 +229,14 @@ def _not_offered(value: Any, place: Place | None) -> tuple[str, str]:
     ) > 1 else f"is not {shown}", f'write "{choices[0]}"' if choices else "remove it"
 
 
-def _choices(annotation: Any) -> list[str]:
+def _choices(place: Place | None) -> list[str]:
+    return [] if place is None else _literals(place.field.annotation)
+
+
+def _literals(annotation: Any) -> list[str]:
     if get_origin(annotation) is Literal:
         return [str(choice) for choice in get_args(annotation)]
-    return [choice for part in get_args(annotation) for choice in _choices(part)]
+    return [choice for part in get_args(annotation) for choice in _literals(part)]
 
 
 def _pin(value: Any, context: Mapping[str, Any]) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from proctor.domain.channels import HANDED_IN
 from proctor.domain.problems import Fault, Path, Problem, SuiteProblems
 from proctor.domain.strict_json import Document, read_document
 from proctor.domain.suite import Suite
@@ -51,7 +52,9 @@ def _validate(document: Document) -> tuple[list[Fault], Suite | None]:
     touched = {fault.path for fault in faults}
     for _ in range(_MAX_ROUNDS):
         try:
-            suite = Suite.model_validate_json(json.dumps(tree), strict=True, by_alias=True, by_name=False)
+            suite = Suite.model_validate_json(
+                json.dumps(tree), strict=True, by_alias=True, by_name=False, context=HANDED_IN
+            )
         except ValidationError as error:
             entries = error.errors(include_url=False, include_input=False)
             unknown = [entry["loc"] for entry in entries if entry["type"] == "extra_forbidden"]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from proctor.domain.canonical import DIGEST_OR_PREFIX
+from proctor.domain.channels import channel_names
 from proctor.domain.suite import Suite
 from proctor.domain.suite_fields import Place, all_places, fields_of, first_sentence
 
@@ -20,7 +21,8 @@ def suite_schema() -> dict[str, Any]:
     """JSON Schema (draft 2020-12) of the suite.
 
     It accepts every suite that `parse_suite` accepts. The other way round it knows all but what compares one
-    number with another (the distance window, the two limits) and the form of an endpoint.
+    number with another (the distance window, the two limits) and the form of an endpoint. Its channels are those that
+    can be required here, with the plug-ins that are installed.
     """
     schema = Suite.model_json_schema(by_alias=True, mode="validation")
     definitions: dict[str, Any] = schema["$defs"]
@@ -30,6 +32,8 @@ def suite_schema() -> dict[str, Any]:
     _describe_fields(schema, fields_of(Suite))
     model_version = definitions["ModelSection"]["properties"]["model_version"]
     model_version["pattern"] = f"^{DIGEST_OR_PREFIX.pattern}$"
+    channels = {"enum": list(channel_names()), "type": "string"}
+    definitions["ScoringSection"]["properties"]["required_channels"]["items"] = channels
     definitions["DatasetSection"]["allOf"] = [
         {
             "if": {"properties": {"hub_id": {"type": "string"}}, "required": ["hub_id"]},

@@ -11,12 +11,14 @@
 
 from __future__ import annotations
 
+from proctor.domain.channels import ALWAYS_REQUIRED
 from proctor.domain.decision import Decision, DecisionOutcome, Reason
 from proctor.domain.evidence import Evidence, PerturbationEvidence, Verdict
 from proctor.domain.suite import Suite
 from proctor.evidence.perturbation.channel import limits_not_excluded, limits_passed
 from proctor.evidence.perturbation.clean_control import Grounds, grounds
 from proctor.evidence.written_numbers import as_score, counted, in_points, percent, points
+from proctor.scorer.channels.registry import channels_of
 
 _UNUSABLE = (Verdict.INVALID, Verdict.NOT_AUDITED)
 
@@ -44,7 +46,7 @@ def decide(evidence: Evidence, suite: Suite) -> Decision:
 
 
 def _unusable_channels(evidence: Evidence, suite: Suite) -> tuple[Reason, ...]:
-    required = dict.fromkeys((*suite.scoring.required_channels, "protocol", "perturbation"))
+    required = {*suite.scoring.required_channels, *ALWAYS_REQUIRED}
     reasons = []
     # An invalid protocol is the cause of what follows from it, so it is named first.
     for channel in sorted(required, key=lambda channel: (channel != "protocol", channel)):
@@ -53,7 +55,8 @@ def _unusable_channels(evidence: Evidence, suite: Suite) -> tuple[Reason, ...]:
             why = evidence.not_audited.get(channel, "it did not run").strip().rstrip(".")
             reasons.append(Reason(code=f"{channel}_not_audited", text=f"The {channel} channel was not audited: {why}."))
         elif verdict is Verdict.INVALID:
-            found = getattr(evidence, channel)
+            found = evidence.result_of(channel)
+            assert found is not None
             reasons.append(
                 Reason(code=f"{channel}_invalid", text=f"The {channel} channel is invalid. {' '.join(found.reasons)}")
             )
@@ -110,9 +113,11 @@ def _perhaps_past_review(result: PerturbationEvidence, suite: Suite) -> tuple[Re
 
 
 def _other_channels(evidence: Evidence, suite: Suite) -> tuple[Reason, ...]:
-    """Channels beside perturbation and protocol that stand against approval."""
+    """Channels beside those that the table is made of that stand against approval."""
     reasons = []
-    for channel in ("noise", "exposure", "fresh"):
+    for channel in dict.fromkeys((*channels_of(suite), *evidence.others)):
+        if channel in ALWAYS_REQUIRED:
+            continue
         verdict = evidence.verdict_of(channel)
         required = channel in suite.scoring.required_channels
         if verdict is Verdict.CONTAMINATED or (required and verdict is not Verdict.CLEAN):

@@ -13,15 +13,16 @@ from proctor.domain.errors import ProctorError
 from proctor.domain.manifest import AuditManifest
 from proctor.domain.messages import AuditScored, GradeShards, ScoreAudit, ShardsGraded
 from proctor.evidence.perturbation.clean_control import OnRecord
-from proctor.formats.router_table_writing import ROUTER_TABLE, router_table
 from proctor.runtime.artifacts.chunks import StoredItems, StoredVariants
 from proctor.runtime.artifacts.store import get_model
 from proctor.runtime.files import write_atomic
 from proctor.runtime.messaging.events import publish_decision
 from proctor.runtime.messaging.tasks import handles, send, worker_artifacts, worker_records, worker_settings
 from proctor.runtime.records.decisions import decision_of
+from proctor.scorer.channels.channel import ChannelInputs
+from proctor.scorer.channels.registry import files_of
 from proctor.scorer.grading.ahead import RecentGrades, grade_and_store
-from proctor.scorer.grading.loading import load_messages, load_rows, load_shown
+from proctor.scorer.grading.loading import StoredMessages, load_rows, load_shown
 from proctor.scorer.grading.targets import TargetsCache
 from proctor.scorer.page.html import render
 from proctor.scorer.report.assembly import Asked, assemble, suspects
@@ -84,7 +85,7 @@ def _decide(audit_id: str, manifest: AuditManifest) -> DecisionEvent:
     targets = _targets.get(store, manifest.items, suite.metric.extractor)
     rows = load_rows(store, manifest, targets)
     clean_models = OnRecord(made.controls, manifest.model_digest, variants.index.rewordings_digest)
-    result = score(suite, items, rows, clean_models, load_messages(store, manifest))
+    result = score(ChannelInputs(suite, items, rows, clean_models, StoredMessages(store, manifest)))
     wanted = {item.item_id for item in suspects(result.evidence)}
     report = assemble(
         manifest,
@@ -102,8 +103,8 @@ def _decide(audit_id: str, manifest: AuditManifest) -> DecisionEvent:
     write_atomic(path.with_suffix(".json"), document)
     page = render(report, run=RunFacts(audit_id=audit_id, notes=causes), digest=digest)
     write_atomic(path, page.encode("utf-8"))
-    if (noise := result.evidence.noise) is not None and noise.settings:
-        write_atomic(path.with_name(ROUTER_TABLE), router_table(noise.settings))
+    for name, content in files_of(result.evidence):
+        write_atomic(path.with_name(name), content)
     event = _event(audit_id, report, digest, str(path))
     if not records.decide(audit_id, event.plain()):
         decided = records.decision(audit_id)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from proctor.domain.channels import ALWAYS_REQUIRED
 from proctor.domain.errors import BadInputError, ProctorError
 from proctor.domain.hub import NO_HUB, HubAccess
 from proctor.domain.prices import Prices
@@ -20,8 +21,10 @@ from proctor.evidence.planning.families import FAMILIES, Family
 from proctor.evidence.planning.simulated_audits import Limits
 from proctor.formats.benchmark_files import benchmark_file
 from proctor.formats.items import load_items, select_items
+from proctor.scorer.channels.channel import ChannelPlan
+from proctor.scorer.channels.plugin_calls import plan_of_plugin
+from proctor.scorer.channels.registry import CHANNELS, plugins_of
 from proctor.studies.rewording_calls import rewording_calls, rewording_note
-from proctor.studies.router_calls import router_calls, router_note
 from proctor.text.prompt import prompt_bytes
 
 if TYPE_CHECKING:
@@ -34,7 +37,6 @@ VARIANTS: Final = (2, 3, 4, 9)
 BYTES_PER_TOKEN: Final = 4
 #: Seed of the simulations. The plan of a suite is the same whenever it is asked for.
 _SEED: Final = 0
-_SIMULATED_CHANNELS: Final = {"perturbation", "protocol"}
 
 
 class Benchmark(NamedTuple):
@@ -148,6 +150,7 @@ def plan_audit(
             )
         )
     progress("simulating audits with more items")
+    of_channels = _channel_plans(suite, n)
     others = {**FAMILIES, assumed.name: assumed}
     return AuditPlan(
         suite=suite.audit_suite_id,
@@ -163,8 +166,8 @@ def plan_audit(
         items_for_90=items_for_approval(assumed, own, limits, _rng(own), audits=audits),
         alpha=suite.scoring.significance_alpha,
         budget=suite.budget,
-        all_trials=n * (1 + own) + rewording_calls(suite, n) + sum(router_calls(suite, n)),
-        notes=(*benchmark.notes, *_reservations(suite, n)),
+        all_trials=n * (1 + own) + rewording_calls(suite, n) + sum(one.calls for one in of_channels),
+        notes=(*benchmark.notes, *_reservations(suite, n), *(line for one in of_channels for line in one.lines)),
     )
 
 
@@ -262,12 +265,20 @@ def _reservations(suite: Suite, items: int) -> tuple[str, ...]:
         f"tokens of prompts are estimated ({BYTES_PER_TOKEN} bytes of UTF-8 each, a rewording as long as its item); "
         f"answers are counted at their ceiling, max_tokens {suite.decoding.max_tokens:,}",
     ]
-    if others := sorted(set(suite.scoring.required_channels) - _SIMULATED_CHANNELS):
+    # What is simulated is the gate's table, with the channels that it is made of.
+    if others := sorted(set(suite.scoring.required_channels) - set(ALWAYS_REQUIRED)):
         notes.append(f"chances of approval suppose that the other required channels are clean: {', '.join(others)}")
     if suite.scoring.method == "per_item_t_test":
         notes.append("the suite blocks by the article's rule; the leaked share is what the default p-value finds")
-    notes += [note for note in (rewording_note(suite, items), router_note(suite, items)) if note]
+    if note := rewording_note(suite, items):
+        notes.append(note)
     return tuple(notes)
+
+
+def _channel_plans(suite: Suite, items: int) -> list[ChannelPlan]:
+    """What the channels say of the audit, each in its turn."""
+    built_in = [CHANNELS.get(name).plan(suite, items) for name in CHANNELS.built_in]
+    return [*built_in, *(plan_of_plugin(name, suite, items) for name in plugins_of(suite))]
 
 
 def _rng(variants: int) -> np.random.Generator:

@@ -19,7 +19,6 @@ from proctor.domain.decision import DecisionEvent
 from proctor.domain.errors import ProctorError
 from proctor.domain.messages import Priority
 from proctor.domain.trial import ANSWER_STAGE
-from proctor.formats.router_table_writing import ROUTER_TABLE
 from proctor.gateway.audits import LocalDesk, local_desk
 from proctor.gateway.status import AuditStatus
 from proctor.gateway.watching import watch
@@ -29,6 +28,8 @@ from proctor.router.submit.gathering import AuditData
 from proctor.runtime.records.audit_state import AuditState
 from proctor.runtime.records.decisions import decision_of
 from proctor.runtime.settings import Settings
+from proctor.scorer.channels.channel import Printed
+from proctor.scorer.channels.registry import CHANNELS
 
 
 class AuditResult(NamedTuple):
@@ -44,13 +45,6 @@ class AuditResult(NamedTuple):
     def summary(self) -> dict[str, Any]:
         """The decision and the evidence behind it as plain data; the same for two runs but for the path."""
         perturbation = self.report["evidence"]["perturbation"] or {}
-
-        noise = self.report["evidence"].get("noise")
-        through_routers = (
-            {"noise_verdict": noise["verdict"], "router_table": str(self.html_path.with_name(ROUTER_TABLE))}
-            if noise is not None and noise["settings"]
-            else {}
-        )
 
         def estimate(name: str) -> dict[str, Any]:
             return perturbation.get(name) or {"value": None, "low": None, "high": None}
@@ -80,8 +74,22 @@ class AuditResult(NamedTuple):
             ],
             "report_digest": self.event.report_digest,
             "report_path": str(self.html_path),
-            **through_routers,
+            **{key: value for printed in self.printed_by_channels() for key, value in printed.keys.items()},
         }
+
+    def printed_by_channels(self) -> list[Printed]:
+        """What the channels say beside the decision: those of Proctor in their words, of plug-ins the verdict."""
+        evidence, folder = self.report["evidence"], self.html_path.parent
+        printed = [
+            CHANNELS.get(name).printed(found, folder)
+            for name in CHANNELS.built_in
+            if (found := evidence.get(name)) is not None
+        ]
+        verdicts = {name: found["verdict"] for name, found in evidence.get("others", {}).items()}
+        if verdicts:
+            line = "; ".join(f"{name} channel: {verdict}" for name, verdict in verdicts.items())
+            printed.append(Printed({"other_verdicts": verdicts}, line))
+        return [one for one in printed if one is not None]
 
 
 def run_audits(

@@ -8,15 +8,15 @@ from pydantic import ValidationError
 
 from proctor.domain.decision import DecisionEvent
 from proctor.domain.errors import StoreError
-from proctor.formats.router_table_writing import ROUTER_TABLE, router_table
 from proctor.runtime.artifacts.store import ArtifactStore
 from proctor.runtime.files import write_atomic
+from proctor.scorer.channels.registry import files_of
 from proctor.scorer.page.html import render
 from proctor.scorer.report.document import Report, RunFacts
 
 
 def report_page(event: DecisionEvent, home: Path, artifacts: ArtifactStore) -> Path:
-    """The report's page, with its document beside it (`.json`), and the router table where there is one.
+    """The report's page, with its document beside it (`.json`), and what channels lay there.
 
     They are where the scorer wrote them, if it runs on this machine. If not, the document is fetched from the
     artifact store into `home`, and its page is made from it; the scorer's notes on the run are not on that page.
@@ -37,7 +37,7 @@ def report_page(event: DecisionEvent, home: Path, artifacts: ArtifactStore) -> P
             f"another machine; read it there: {event.report_path}"
         ) from None
     write_atomic(page.with_suffix(".json"), document)
-    if (noise := report.evidence.noise) is not None and noise.settings:
-        write_atomic(page.with_name(ROUTER_TABLE), router_table(noise.settings))
+    for name, content in files_of(report.evidence):
+        write_atomic(page.with_name(name), content)
     write_atomic(page, render(report, run=RunFacts(audit_id=event.audit_id)).encode("utf-8"))
     return page

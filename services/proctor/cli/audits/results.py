@@ -37,12 +37,12 @@ def print_results(results: Sequence[AuditResult]) -> None:
         )
     )
     say("(in brackets: 95 % confidence intervals; a decision is made from the interval, never from the point)")
-    for row in rows:
+    for result, row in zip(results, rows, strict=True):
         click.secho(f"\n{clean(row['model'])}: {row['decision']}", fg=_COLOURS[row["decision"]], bold=True)
         for reason in row["reasons"]:
             say(f"  - {reason}")
-        if "router_table" in row:
-            say(f"  noise channel: {row['noise_verdict']}; `proctor noise {row['router_table']}` reads its table")
+        for printed in result.printed_by_channels():
+            say(f"  {printed.line}")
         say(f"  report: {row['report_path']}")
 
 

@@ -61,16 +61,21 @@ def load_shown(
     return show(found, item_ids)
 
 
-def load_messages(store: ArtifactStore, manifest: AuditManifest) -> Iterator[tuple[tuple[Arm, str, int], str]]:
+class StoredMessages:
     """What the routers wrote, by arm, item and router, one shard in memory at a time; a call that failed left no
-    message.
+    message. Each time that they are gone through they are read anew. Raises as `load_rows`.
     """
-    if manifest.transmitted is None:
-        return
-    for answered in get_model(store, manifest.transmitted, RewriteSet).answered:
-        for trial, completion in _calls(store, answered):
-            if completion.error is None:
-                yield (trial.arm, trial.item_id, trial.router_index), completion.text
+
+    def __init__(self, store: ArtifactStore, manifest: AuditManifest) -> None:
+        self._store, self._transmitted = store, manifest.transmitted
+
+    def __iter__(self) -> Iterator[tuple[tuple[Arm, str, int], str]]:
+        if self._transmitted is None:
+            return
+        for answered in get_model(self._store, self._transmitted, RewriteSet).answered:
+            for trial, completion in _calls(self._store, answered):
+                if completion.error is None:
+                    yield (trial.arm, trial.item_id, trial.router_index), completion.text
 
 
 def _grades_at_hand(store: ArtifactStore, answered: AnsweredShard, targets: Targets) -> GradeSet | None:

@@ -65,6 +65,13 @@ class Rows(NamedTuple):
             for arm, item, state, truncated in zip(*(column.tolist() for column in columns), strict=True):
                 yield Answer(_ARMS[arm], self.item_ids[item], _OUTCOMES[state], truncated)
 
+    def read_only(self) -> Rows:
+        """The same rows, in columns that cannot be written to."""
+        columns = {name: getattr(self, name).view() for name in self._fields[1:]}
+        for column in columns.values():
+            column.flags.writeable = False
+        return self._replace(**columns)
+
     def tally(self) -> Tally:
         """Count the rows of all arms."""
         counts = np.bincount(self.states, minlength=_GIVEN_UP + 1).tolist()

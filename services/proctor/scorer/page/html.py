@@ -16,7 +16,6 @@ from proctor.domain.decision import DecisionOutcome
 from proctor.domain.trial import Outcome
 from proctor.scorer import headline
 from proctor.scorer.page import phrases, view
-from proctor.scorer.page.noise_rows import noise_rows
 from proctor.scorer.page.visible import visible
 from proctor.scorer.report.document import Report, RunFacts, report_digest
 
@@ -88,7 +87,7 @@ def render(report: Report, *, run: RunFacts | None = None, digest: str | None = 
             leaked_share=headline.leaked_share(report),
             suspicion_plot=view.suspicion_plot(report),
             channels=view.channel_rows(report),
-            noise_rows=noise_rows(report.evidence.noise),
+            channel_sections=view.channel_sections(report),
             flagged=view.flagged_ids(report),
             card=view.card_groups(report),
             max_ids=MAX_IDS_LISTED,

@@ -11,28 +11,18 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
+from proctor.domain.channel_results import ChannelEvidence, Figure, HypothesisEvidence, OtherEvidence, Section
+from proctor.domain.channels import ALWAYS_REQUIRED
 from proctor.domain.decision import DecisionOutcome
-from proctor.domain.evidence import ArmAccuracy, Verdict
+from proctor.domain.evidence import ArmAccuracy, Estimate, Evidence, Verdict
+from proctor.scorer.channels.registry import CHANNELS
 from proctor.scorer.page import phrases
 from proctor.scorer.page.phrases import count, counted, percent
 from proctor.scorer.page.plots import Interval, Marker, interval_plot, nice_axis, rank_plot
 from proctor.scorer.report.document import Report
-from proctor.scorer.report.limitations import CHANNEL_GAPS
 
 ARM_NAMES = {"canonical": "Canonical wording", "perturbed": "Reworded"}
 _ARM_MARKERS: dict[str, Marker] = {"canonical": "circle", "perturbed": "square"}
-_CHANNELS = {
-    "perturbation": "Accuracy on the canonical wording against accuracy on rewordings. Suspicious when the canonical "
-    "wording is answered better.",
-    "protocol": "Truncated, empty, unreadable and failed answers, arm against arm. Says whether the other channels "
-    "can be trusted; never evidence of contamination itself.",
-    "noise": "Answers from intact input against answers from degraded input. Suspicious when degraded input is "
-    "answered better.",
-    "exposure": "Items against training corpora. Suspicious when their text is found there.",
-    "fresh": "The benchmark against newly written items of the same kind. Suspicious when the benchmark is answered "
-    "better.",
-}
-_PROTOCOL_NULL = "The arms do not differ in how often answers are truncated, empty, unreadable or missing."
 _CARD_TITLES = {
     "task_set": "Task set",
     "split": "Split and sample",
@@ -71,6 +61,15 @@ class ChannelRow(NamedTuple):
     word: str
     reasons: tuple[str, ...]
     required: bool
+
+
+class ShownSection(NamedTuple):
+    """A channel's own section, with the name under which the page links to it."""
+
+    anchor: str
+    section: Section
+    figures: tuple[tuple[str, str], ...] = ()
+    """Name and value in words."""
 
 
 class CardGroup(NamedTuple):
@@ -142,33 +141,85 @@ def suspicion_plot(report: Report) -> Markup:
 
 
 def channel_rows(report: Report) -> tuple[ChannelRow, ...]:
-    """One row a channel, the ones that ran first. A channel without a result was not audited."""
-    evidence, required = report.evidence, report.suite.scoring.required_channels
-    names = [*_CHANNELS, *sorted(set(evidence.not_audited) - set(_CHANNELS))]
-    rows = []
-    for name in names:
-        verdict = evidence.verdict_of(name) if name in _CHANNELS else Verdict.NOT_AUDITED
-        null, reasons = "–", tuple[str, ...]()
-        if name == "perturbation" and evidence.perturbation is not None:
-            null, reasons = evidence.perturbation.null_hypothesis, evidence.perturbation.reasons
-        elif name == "noise" and evidence.noise is not None:
-            null, reasons = evidence.noise.null_hypothesis, evidence.noise.reasons
-        elif name == "protocol":
-            null, reasons = _PROTOCOL_NULL, evidence.protocol.reasons
-        else:
-            reasons = (evidence.not_audited.get(name) or CHANNEL_GAPS.get(name, "It did not run."),)
-        rows.append(
-            ChannelRow(
-                name=name,
-                compares=_CHANNELS.get(name, ""),
-                null_hypothesis=cut(null, MAX_SENTENCE_CHARACTERS),
-                verdict=verdict,
-                word="Clean" if (name, verdict) == ("protocol", Verdict.CLEAN) else phrases.VERDICT_WORDS[verdict],
-                reasons=tuple(cut(phrases.sentence(reason), MAX_SENTENCE_CHARACTERS) for reason in reasons),
-                required=name in required,
-            )
-        )
-    return tuple(rows)
+    """One row a channel, those that every audit needs first. A channel without a result was not audited."""
+    return tuple(
+        _channel_row(name, report.evidence, required=name in report.suite.scoring.required_channels)
+        for name in _channel_names(report.evidence)
+    )
+
+
+def _channel_names(evidence: Evidence) -> list[str]:
+    """The built-in channels, then what else the document speaks of."""
+    built_in = sorted(CHANNELS.built_in, key=lambda name: name not in ALWAYS_REQUIRED)
+    return [*built_in, *sorted({*evidence.others, *evidence.not_audited} - set(built_in))]
+
+
+def _channel_row(name: str, evidence: Evidence, *, required: bool) -> ChannelRow:
+    # A plug-in's channel is not asked for anything: it need not be installed where a page is made.
+    channel = CHANNELS.get(name) if name in CHANNELS.built_in else None
+    result, verdict = evidence.result_of(name), evidence.verdict_of(name)
+    if result is None:
+        gap = channel.gap if channel is not None else "It did not run."
+        null, reasons = "–", tuple([evidence.not_audited.get(name) or gap])
+    else:
+        null, reasons = _null_hypothesis(name, result), result.reasons
+    compares, word = "", phrases.VERDICT_WORDS[verdict]
+    if channel is not None:
+        compares, word = channel.compares, channel.word(verdict)
+    elif isinstance(result, OtherEvidence):
+        compares, word = result.compares, result.wording
+    return ChannelRow(
+        name=name,
+        compares=cut(compares, MAX_SENTENCE_CHARACTERS),
+        null_hypothesis=cut(null, MAX_SENTENCE_CHARACTERS),
+        verdict=verdict,
+        word=word,
+        reasons=tuple(cut(phrases.sentence(reason), MAX_SENTENCE_CHARACTERS) for reason in reasons),
+        required=required,
+    )
+
+
+def _null_hypothesis(name: str, result: ChannelEvidence) -> str:
+    return result.null_hypothesis if isinstance(result, HypothesisEvidence) else CHANNELS.get(name).null_hypothesis
+
+
+def channel_sections(report: Report) -> tuple[ShownSection, ...]:
+    """The sections of the channels that have one, in the order of their rows."""
+    found = []
+    for name in _channel_names(report.evidence):
+        result = report.evidence.result_of(name)
+        if isinstance(result, OtherEvidence):
+            found.append(_section_of_plugin(name, result))
+        elif result is not None and (section := CHANNELS.get(name).section(result)) is not None:
+            found.append(ShownSection(name, section))
+    return tuple(section for section in found if section is not None)
+
+
+def _section_of_plugin(name: str, result: OtherEvidence) -> ShownSection | None:
+    if result.section is None and not result.figures:
+        return None
+    section = result.section or Section(
+        title=f"The {cut(name, 80)} channel", introduction=result.compares, label="", columns=(), rows=()
+    )
+    figures = tuple((cut(figure, 80), _figure(found)) for figure, found in result.figures.items())
+    # Under a name of its own, for the page has anchors of its own.
+    return ShownSection(f"channel-{name}", section, figures)
+
+
+def _figure(figure: Figure) -> str:
+    estimate, unit = figure.value, f" {figure.unit}" if figure.unit else ""
+    if not isinstance(estimate, Estimate):
+        return f"{_number(estimate)}{unit}"
+    return f"{_number(estimate.value)}{unit} ({phrases.level(estimate)} interval {_bounds(estimate)})"
+
+
+def _bounds(estimate: Estimate) -> str:
+    low, high = ("unbounded" if bound is None else _number(bound) for bound in (estimate.low, estimate.high))
+    return f"{low} to {high}"
+
+
+def _number(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.4g}".replace("-", phrases.MINUS)
 
 
 def card_groups(report: Report) -> tuple[CardGroup, ...]:

@@ -21,9 +21,9 @@ from proctor.domain.decision import Decision
 from proctor.domain.evidence import Evidence
 from proctor.domain.item import Measurements
 from proctor.domain.labels import LabelScheme
+from proctor.domain.limitation import Limitation
 from proctor.domain.suite import Suite
 from proctor.domain.trial import FinishReason, Outcome
-from proctor.scorer.report.limitations import Limitation
 
 SCHEMA_VERSION: Literal["proctor-report/1"] = "proctor-report/1"
 #: Enough to read a question with its options and a worked answer; keeps the page of 50 items under a few MB.

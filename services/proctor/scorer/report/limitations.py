@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-from proctor.domain.base import Frozen
-from proctor.domain.evidence import CleanControl, Evidence, Verdict
+from proctor.domain.evidence import CleanControl, Evidence
+from proctor.domain.limitation import Limitation
 from proctor.domain.manifest import AuditManifest
-from proctor.scorer.page.phrases import count, counted, points
-
-CHANNEL_GAPS = {
-    "perturbation": "The benchmark was not asked in other words, so memory of its wording was not looked for.",
-    "noise": "Answers from degraded input were not compared with answers from intact input, so cues that survive "
-    "noise were not looked for.",
-    "exposure": "No training corpus was searched. Whether the benchmark's text was in the training data is not known "
-    "from this report.",
-    "fresh": "No newly written questions of the same kind were asked, so a model that has learned the benchmark in "
-    "every wording would not stand out.",
-    "protocol": "Whether the arms were comparable was not checked.",
-}
-
-
-class Limitation(Frozen):
-    """One thing that an audit cannot say: a code for machines, a sentence for people."""
-
-    code: str
-    text: str
+from proctor.scorer.channels.plugin_calls import gap_of, limitations_of_plugin
+from proctor.scorer.channels.registry import CHANNELS, plugins_of
+from proctor.scorer.page.phrases import count, counted
 
 
 def _always(num_variants: int, control: CleanControl | None) -> list[Limitation]:
@@ -89,7 +73,7 @@ def limitations(
         n_left_out: those of them that took no part in the perturbation evidence.
         n_unanswered: trials to which no answer came back.
     """
-    suite, found = manifest.suite, evidence.perturbation
+    suite = manifest.suite
     special: list[Limitation] = []
 
     def add(code: str, text: str) -> None:
@@ -106,33 +90,12 @@ def limitations(
             "The endpoint's contract has no place for decoding settings, so it answered under its own; decoding_config "
             "says what was asked for, not what was done.",
         )
-    if found is None or found.verdict in (Verdict.INVALID, Verdict.NOT_AUDITED):
-        add("no_perturbation_evidence", "The canonical wording and the rewordings could not be compared.")
-    elif found.minimum_detectable_points > suite.scoring.max_allowed_contaminated_items_pct:
-        limit = suite.scoring.max_allowed_contaminated_items_pct
-        more = (
-            f" About {counted(found.items_needed_to_approve, 'item', 'items')} would settle it if the effect stays "
-            "as it was measured."
-            if found.items_needed_to_approve is not None and found.items_needed_to_approve > found.n_items
-            else ""
-        )
-        add(
-            "too_few_items",
-            f"With {counted(found.n_items, 'item', 'items')} the audit reliably finds score inflation of "
-            f"{points(found.minimum_detectable_points, apart_from=(limit,))} or more, while the suite's limit is "
-            f"{points(limit)}. That nothing was found says little.{more}",
-        )
-    if found is not None and found.leaked_share is None:
-        add(
-            "guess_chance_unknown",
-            "How often a guess would be right is not known for these items, so the share of leaked items was not "
-            "estimated from score inflation.",
-        )
+    for channel in CHANNELS.built_in:
+        special += CHANNELS.get(channel).limitations(suite, evidence.result_of(channel))
+    for channel in plugins_of(suite):
+        special += limitations_of_plugin(channel, suite, evidence.result_of(channel))
     for channel in sorted(evidence.not_audited):
-        add(
-            f"{channel}_not_audited",
-            CHANNEL_GAPS.get(channel, f"The channel {channel[:80]!r} did not run, so nothing is known from it."),
-        )
+        add(f"{channel}_not_audited", gap_of(channel))
     if n_left_out:
         add(
             "items_left_out",
@@ -156,5 +119,6 @@ def limitations(
             "benchmark_not_bound",
             "The protocol card holds no digest of the benchmark's file, so it cannot show later which text was asked.",
         )
+    found = evidence.perturbation
     control = None if found is None else found.control
     return (*special, *_always(suite.perturbation.num_variants_per_item, control))

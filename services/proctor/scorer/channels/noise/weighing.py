@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from proctor.domain.evidence import NoiseEvidence
 from proctor.domain.item import Item
 from proctor.domain.suite import Suite
-from proctor.domain.trial import Arm
 from proctor.evidence.answers import Answer
 from proctor.evidence.noise.channel import noise_evidence
 from proctor.evidence.noise.leaks import Reading
 from proctor.grading.router_leaks import read_off, stated_option
-
-Messages = Iterable[tuple[tuple[Arm, str, int], str]]
-"""(arm, item, router index) of a router's trial, and what it wrote. Gone through once: not all need be in memory."""
+from proctor.scorer.channels.channel import Messages
 
 
 def noise_of(suite: Suite, items: Sequence[Item], answers: Sequence[Answer], messages: Messages) -> NoiseEvidence:

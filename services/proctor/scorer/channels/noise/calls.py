@@ -1,4 +1,4 @@
-"""How often routers and the worker behind them will be asked, for the plan of an audit."""
+"""How often routers and the worker behind them will be asked, for the plan of an audit. Pure."""
 
 from __future__ import annotations
 

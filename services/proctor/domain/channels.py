@@ -1,0 +1,52 @@
+"""Names of evidence channels: those that Proctor brings, and those of plug-ins, which a suite may require as well.
+
+What a channel does is said in `proctor.scorer.channels`; a name is all that a suite, a report and a decision hold.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator, ValidationInfo
+from pydantic_core import PydanticCustomError
+
+from proctor.domain.plugins import declared
+
+#: Group of the entry points that declare a plug-in's channels.
+GROUP: Final = "proctor.channels"
+#: The channels that Proctor brings, each registered by this line alone: name → its `Channel`, as an entry point has it.
+BUILT_IN: Final[Mapping[str, str]] = {
+    "perturbation": "proctor.scorer.channels.perturbation:CHANNEL",
+    "noise": "proctor.scorer.channels.noise.channel:CHANNEL",
+    "exposure": "proctor.scorer.channels.exposure:CHANNEL",
+    "fresh": "proctor.scorer.channels.fresh:CHANNEL",
+    "protocol": "proctor.scorer.channels.protocol:CHANNEL",
+}
+#: The channels that the gate's own table is made of: limits are held against the perturbation channel's intervals, and
+#: an invalid protocol invalidates every comparison. They count as required whatever a suite says.
+ALWAYS_REQUIRED: Final = ("perturbation", "protocol")
+#: Validation context of a suite that somebody hands in: the channels that it names must be here. One that is on record
+#: is read anywhere, also where a plug-in of it is not installed.
+HANDED_IN: Final[Mapping[str, bool]] = {"channels_must_be_here": True}
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
+
+
+def channel_names() -> tuple[str, ...]:
+    """The names that a suite may require here: the built-in ones, then those that plug-ins declare."""
+    return (*BUILT_IN, *(name for name in declared(GROUP) if name not in BUILT_IN and _NAME.fullmatch(name)))
+
+
+def _known(value: Any, info: ValidationInfo) -> Any:
+    if isinstance(value, str) and value in BUILT_IN:
+        return value
+    # Only now, because reading the entry points of all distributions takes its time.
+    must_be_here = bool((info.context or {}).get("channels_must_be_here"))
+    if isinstance(value, str) and _NAME.fullmatch(value) and (not must_be_here or value in declared(GROUP)):
+        return value
+    raise PydanticCustomError("unknown_channel", "is no channel", {"choices": channel_names()})
+
+
+ChannelName = Annotated[str, BeforeValidator(_known)]
+"""A channel's name."""

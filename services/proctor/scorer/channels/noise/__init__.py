@@ -1,0 +1,1 @@
+"""The noise channel: one clean router against r noisy ones."""

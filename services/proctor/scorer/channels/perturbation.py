@@ -1,0 +1,82 @@
+"""The perturbation channel: the canonical wording against admitted rewordings."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from proctor.domain.channel_results import ChannelEvidence, Verdict
+from proctor.domain.evidence import PerturbationEvidence
+from proctor.domain.limitation import Limitation
+from proctor.domain.suite import Suite
+from proctor.evidence.answers import guess_chance, pair_answers
+from proctor.evidence.perturbation.channel import NULL_HYPOTHESIS, perturbation_evidence
+from proctor.evidence.perturbation.clean_control import choose_control
+from proctor.scorer.channels.channel import Channel, ChannelInputs
+from proctor.scorer.page.phrases import counted, points
+
+
+class PerturbationChannel(Channel):
+    """Suspicious when the canonical wording is answered better."""
+
+    compares = (
+        "Accuracy on the canonical wording against accuracy on rewordings. Suspicious when the canonical wording is "
+        "answered better."
+    )
+    null_hypothesis = NULL_HYPOTHESIS
+    needs = "answers to the canonical wording and to admitted rewordings of it"
+    gap = "The benchmark was not asked in other words, so memory of its wording was not looked for."
+
+    def weigh(self, inputs: ChannelInputs) -> PerturbationEvidence:
+        """Pair the direct answers by item, choose a control where a clean model is on record, and weigh them."""
+        suite, rows = inputs.suite, inputs.rows
+        paired = pair_answers(rows.answers(direct=True), rows.item_ids)
+        return perturbation_evidence(
+            paired,
+            suite.scoring,
+            suite.governance,
+            guess_chance(suite.scoring, inputs.items),
+            choose_control(paired, inputs.clean_models),
+        )
+
+    def limitations(self, suite: Suite, result: ChannelEvidence | None) -> tuple[Limitation, ...]:
+        """That nothing was compared; or that the sample is small for the suite's limit, or the chance of a guess
+        unknown."""
+        assert result is None or isinstance(result, PerturbationEvidence)
+        said: list[Limitation] = []
+        limit = suite.scoring.max_allowed_contaminated_items_pct
+        if result is None or result.verdict in (Verdict.INVALID, Verdict.NOT_AUDITED):
+            said.append(
+                Limitation(
+                    code="no_perturbation_evidence",
+                    text="The canonical wording and the rewordings could not be compared.",
+                )
+            )
+        elif result.minimum_detectable_points > limit:
+            said.append(_too_few_items(result, limit))
+        if result is not None and result.leaked_share is None:
+            said.append(
+                Limitation(
+                    code="guess_chance_unknown",
+                    text="How often a guess would be right is not known for these items, so the share of leaked items "
+                    "was not estimated from score inflation.",
+                )
+            )
+        return tuple(said)
+
+
+def _too_few_items(result: PerturbationEvidence, limit: float) -> Limitation:
+    more = (
+        f" About {counted(result.items_needed_to_approve, 'item', 'items')} would settle it if the effect stays as it "
+        "was measured."
+        if result.items_needed_to_approve is not None and result.items_needed_to_approve > result.n_items
+        else ""
+    )
+    return Limitation(
+        code="too_few_items",
+        text=f"With {counted(result.n_items, 'item', 'items')} the audit reliably finds score inflation of "
+        f"{points(result.minimum_detectable_points, apart_from=(limit,))} or more, while the suite's limit is "
+        f"{points(limit)}. That nothing was found says little.{more}",
+    )
+
+
+CHANNEL: Final = PerturbationChannel()
