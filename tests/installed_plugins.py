@@ -23,7 +23,8 @@ def install(
     folder.mkdir(parents=True, exist_ok=True)
     for module, source in modules.items():
         (folder / f"{module}.py").write_text(source)
-    info = folder / f"{name}-{version}.dist-info"
+    # As installers name it: what stands before the first hyphen is the name.
+    info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
     lines = [

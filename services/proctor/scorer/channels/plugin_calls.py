@@ -58,7 +58,7 @@ def _result(found: object) -> OtherEvidence | NotAudited:
     if found.verdict is Verdict.NOT_AUDITED:
         return NotAudited(_text(" ".join(found.reasons)))
     # Anew, so that a subclass brings nothing of its own along.
-    return OtherEvidence.model_validate(found.model_dump())
+    return OtherEvidence.model_validate({name: getattr(found, name) for name in OtherEvidence.model_fields})
 
 
 def limitations_of_plugin(name: str, suite: Suite, result: ChannelEvidence | None) -> tuple[Limitation, ...]:

@@ -160,7 +160,7 @@ def _channel_row(name: str, evidence: Evidence, *, required: bool) -> ChannelRow
     result, verdict = evidence.result_of(name), evidence.verdict_of(name)
     if result is None:
         gap = channel.gap if channel is not None else "It did not run."
-        null, reasons = "–", tuple([evidence.not_audited.get(name) or gap])
+        null, reasons = "–", (evidence.not_audited.get(name) or gap,)
     else:
         null, reasons = _null_hypothesis(name, result), result.reasons
     compares, word = "", phrases.VERDICT_WORDS[verdict]
