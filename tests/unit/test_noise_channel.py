@@ -14,6 +14,7 @@ from scipy import stats
 from proctor.cli.logs.noise import document
 from proctor.domain.evidence import NoiseEvidence, Verdict
 from proctor.domain.item import Item
+from proctor.domain.manifest import RewriteSet
 from proctor.domain.routing import RouterKind
 from proctor.domain.suite import Suite
 from proctor.domain.trial import Completion, Trial
@@ -22,8 +23,10 @@ from proctor.evidence.noise.summary import noise_summary
 from proctor.formats.router_table import read_router_table
 from proctor.formats.router_table_writing import router_table
 from proctor.router.transmission import plan_routers, plan_workers
+from proctor.runtime.artifacts.store import put_model
 from proctor.scorer.channels.noise.section import noise_section
-from tests.scored_audits import AskedTrial, SampleScore, score
+from proctor.scorer.grading.loading import StoredMessages
+from tests.scored_audits import AskedTrial, SampleScore, StoredAudit, cut_into_shards, manifest_of, score
 
 LETTERS = "ABCDEFGHIJ"
 Router = Callable[[Trial, Item], str]
@@ -277,3 +280,16 @@ def test_a_clean_worker_whose_every_answer_is_a_coin_is_seldom_called_contaminat
         called += found.verdict is Verdict.CONTAMINATED
     # Each of three comparisons is held to 5 %, and all of them must agree.
     assert called <= 3
+
+
+def test_messages_are_read_anew_each_time_that_they_are_gone_through() -> None:
+    asked = [
+        AskedTrial(trial, Completion(trial_id=trial.trial_id, text=f"message {place}"))
+        for place, trial in enumerate(plan_routers(items(2), suite(max_routers=2).protocol, chat=False))
+    ]
+    stored = StoredAudit.of(manifest_of(suite()), items(2), cut_into_shards(asked))
+    transmitted = put_model(stored.store, RewriteSet(answered=stored.manifest.answered))
+    messages = StoredMessages(stored.store, stored.manifest.model_copy(update={"transmitted": transmitted}))
+    assert sorted(messages) == sorted(messages)
+    assert {said for _, said in messages} == {f"message {place}" for place in range(len(asked))}
+    assert list(StoredMessages(stored.store, stored.manifest)) == []

@@ -158,11 +158,11 @@ def _channel_row(name: str, evidence: Evidence, *, required: bool) -> ChannelRow
     # A plug-in's channel is not asked for anything: it need not be installed where a page is made.
     channel = CHANNELS.get(name) if name in CHANNELS.built_in else None
     result, verdict = evidence.result_of(name), evidence.verdict_of(name)
-    if result is None:
-        gap = channel.gap if channel is not None else "It did not run."
-        null, reasons = "–", (evidence.not_audited.get(name) or gap,)
-    else:
+    null, reasons = "–", tuple[str, ...]()
+    if result is not None:
         null, reasons = _null_hypothesis(name, result), result.reasons
+    else:
+        reasons = (evidence.not_audited.get(name) or (channel.gap if channel is not None else "It did not run."),)
     compares, word = "", phrases.VERDICT_WORDS[verdict]
     if channel is not None:
         compares, word = channel.compares, channel.word(verdict)
