@@ -38,7 +38,7 @@ from proctor.perturbation.encoder import Vectors
 from proctor.perturbation.engine import reword
 from proctor.perturbation.library.store import VariantLibrary
 from proctor.perturbation.strategies.compose import make_chain
-from proctor.perturbation.strategies.rules import RULE_STRATEGIES
+from proctor.perturbation.strategies.registry import rule_strategies
 from proctor.runtime.garbage import prepare_for_many_objects
 from proctor.runtime.records.store import Records
 
@@ -47,6 +47,7 @@ PROCESSES, LEAST_RULES_PER_S, LEAST_WARM_PER_S = 2, 5_000, 50_000
 #: A strategy's variants an item, as a suite asks for by default.
 VARIANTS: Final = PerturbationSection().num_variants_per_item
 _SHARD_ITEMS: Final = 64
+_RULES: Final = rule_strategies()
 #: A strategy that most items have a place for, and a window that admits whatever the gate passes on.
 _WARM: Final = PerturbationSection(
     perturbation_strategy="distractor", min_semantic_distance=0.0, max_semantic_distance=2.0, min_yield=0.0
@@ -116,9 +117,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def make(items: Sequence[Item], seed: int, strategies: Sequence[str] = tuple(RULE_STRATEGIES)) -> Made:
+def make(items: Sequence[Item], seed: int, strategies: Sequence[str] = tuple(_RULES)) -> Made:
     """Reword items by each of the strategies alone, and screen what they made, item by item."""
-    chains = [make_chain(name, RULE_STRATEGIES) for name in strategies]
+    chains = [make_chain(name, _RULES) for name in strategies]
     settings = PerturbationSection(perturbation_strategy=chains[0].name)
     made = passed = 0
     started_s = time.process_time()
@@ -144,12 +145,12 @@ def _rules(items: Sequence[Item], processes: int, rounds: int) -> tuple[list[Fig
         seconds = medians_s({"rules": task}, rounds=rounds)["rules"]
     # The first round does not count.
     made, passed, cpu_s = (statistics.median(column) for column in zip(*counts[1:], strict=True))
-    where = f"{processes} processes, {len(RULE_STRATEGIES)} strategies, {len(items):,} items"
+    where = f"{processes} processes, {len(_RULES)} strategies, {len(items):,} items"
     figures = [
         Figure("rule strategies and gate: rewordings made and screened", made / seconds, "/s", where),
         Figure("of which pass on to the encoder", passed / seconds, "/s", f"{passed:,.0f} of {made:,.0f}"),
         Figure("for each second of processor time", made / cpu_s, "/s", "a core that does nothing else"),
-        *(Figure(f"{name} and gate, one process", *_alone(name, items, rounds)) for name in RULE_STRATEGIES),
+        *(Figure(f"{name} and gate, one process", *_alone(name, items, rounds)) for name in _RULES),
     ]
     promised = processes == PROCESSES
     claim = Claim("rule strategies and gate, variants/s on 2 cores", made / seconds, LEAST_RULES_PER_S, at_least=True)
@@ -188,7 +189,7 @@ def _warm(items: Sequence[Item], rounds: int) -> tuple[list[Figure], list[Claim]
 @contextmanager
 def warm_library(items: Sequence[Item]) -> Iterator[tuple[Callable[[], int], int, list[str]]]:
     """A request that the library can answer whole, the number of its variants, and every text that was embedded."""
-    chain, encoder = make_chain(_WARM.perturbation_strategy, RULE_STRATEGIES), OneDirection()
+    chain, encoder = make_chain(_WARM.perturbation_strategy, _RULES), OneDirection()
     with tempfile.TemporaryDirectory() as folder:
         records = Records(f"sqlite:///{Path(folder) / 'records.db'}")
         library = VariantLibrary(records)

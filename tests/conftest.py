@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.installed_plugins import Plugins
 from tests.postgres_server import PostgresServer, postgres_server
 from tests.support import heed_signals, valkey_server
 
@@ -52,3 +53,12 @@ def bundle() -> Path:
     from proctor.runtime.settings import default_bundle
 
     return default_bundle()
+
+
+@pytest.fixture
+def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plugins]:
+    """Distributions with plug-ins, for this test alone."""
+    found = Plugins(tmp_path / "plugins", monkeypatch)
+    yield found
+    monkeypatch.undo()
+    found.forget()

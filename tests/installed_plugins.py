@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
+
+import pytest
+
+from proctor.domain.plugins import ExtensionPoint, declared
 
 
 def install(
@@ -34,3 +39,43 @@ def install(
     ]
     (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
     return folder
+
+
+class Plugins:
+    """Distributions that are there for one test, in its own process.
+
+    Args:
+        folder: where they are laid.
+        monkeypatch: of the test, which takes them off the path again.
+    """
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._folder = folder
+        self._monkeypatch = monkeypatch
+        self._modules: set[str] = set()
+        self._installed = 0
+
+    def install(
+        self,
+        modules: Mapping[str, str],
+        entry_points: Mapping[str, Mapping[str, str]],
+        *,
+        name: str = "toy",
+        version: str = "1.2",
+    ) -> Path:
+        """Lay a distribution and have it found, in the place of an earlier version of it; returns what to put on the
+        path of other processes."""
+        self.forget()
+        self._installed += 1
+        folder = install(self._folder / str(self._installed), modules, entry_points, name=name, version=version)
+        self._monkeypatch.syspath_prepend(str(folder))
+        self._modules |= modules.keys()
+        # What an extension point remembers would outlive the test.
+        self._monkeypatch.setattr(ExtensionPoint, "get", lambda point, part: point._load(part))
+        return folder
+
+    def forget(self) -> None:
+        """Have everything looked for anew."""
+        declared.cache_clear()
+        for module in self._modules:
+            sys.modules.pop(module, None)

@@ -15,7 +15,7 @@ from proctor.perturbation.encoder import Bf16Encoder, Encoder, SentenceEncoder
 from proctor.perturbation.encoder.bf16 import has_bf16
 from proctor.perturbation.rechecks import Pair
 from proctor.perturbation.strategies.compose import make_chain
-from proctor.perturbation.strategies.rules import RULE_STRATEGIES
+from proctor.perturbation.strategies.registry import rule_strategies
 from proctor.runtime.packaged_encoder import PACKAGED_DIGEST, PACKAGED_NAME, packaged_folder
 
 #: What is promised: without bf16 never slower, with it and all that it takes to decide as fp32 so much quicker.
@@ -38,7 +38,7 @@ class Decided(NamedTuple):
 
 def reworded(items: Sequence[Item]) -> list[Pair]:
     """Questions, each with what the rules make of it."""
-    chain = make_chain(_MADE_BY, RULE_STRATEGIES)
+    chain = make_chain(_MADE_BY, rule_strategies())
     made = ((item.question, chain.candidates(item, seed=0, limit=1)) for item in items)
     return [(question, candidates[0].question) for question, candidates in made if candidates]
 

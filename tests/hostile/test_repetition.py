@@ -35,7 +35,7 @@ from proctor.perturbation.candidate import Candidate, Draft
 from proctor.perturbation.strategies.entity_rename import first_names
 from proctor.perturbation.strategies.model.replies import read_reply
 from proctor.perturbation.strategies.model.wrapping import unwrapped
-from proctor.perturbation.strategies.rules import RULE_STRATEGIES
+from proctor.perturbation.strategies.registry import rule_strategies
 from proctor.text.invariants import CHECKS
 from proctor.text.numerals import numerals
 from proctor.text.surface import EXACT_WORDS, levenshtein, word_edit_distance
@@ -48,6 +48,7 @@ def doubled(members: int) -> str:
     return "{" + ",".join(f'"k{n}":1' for n in range(members)) + f',"k{members - 1}":2}}'
 
 
+RULE_STRATEGIES = rule_strategies()
 SPEC = EndpointSpec(backend="infer", url="http://a", served_name="m", model_version=None)
 
 

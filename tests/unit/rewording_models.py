@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from proctor.domain.item import Item
+from proctor.domain.strategies import MODEL_STRATEGIES
 from proctor.domain.suite import PerturbationSection
 from proctor.domain.trial import Completion, Trial
 from proctor.perturbation.engine import ItemResult, reword_by_answers
 from proctor.perturbation.library.store import VariantLibrary
 from proctor.perturbation.strategies.compose import Chain, make_chain
-from proctor.perturbation.strategies.model.registry import ASKING_STRATEGIES
-from proctor.perturbation.strategies.model.strategy import RewordingModel
 from proctor.perturbation.strategies.option_shuffle import OptionShuffle
-from proctor.perturbation.strategies.rules import RULE_STRATEGIES
+from proctor.perturbation.strategies.registry import rule_strategies, strategy_class
 from tests.unit.variant_samples import HashedEncoder, MemoryRows
 
 SECTION = PerturbationSection(
@@ -104,11 +104,8 @@ def cut_off(text: str = "If Mia") -> Completion:
 
 def chain_of(section: PerturbationSection, more: Mapping[str, Any] | None = None) -> Chain:
     """The chain that a section names."""
-    asking = {
-        name: lambda name=name, strategy=strategy: strategy(RewordingModel.of(section, name))
-        for name, strategy in ASKING_STRATEGIES.items()
-    }
-    builders = {**RULE_STRATEGIES, "option_shuffle": OptionShuffle, **asking, **(more or {})}
+    asking = {name: partial(strategy_class(name).of, section) for name in MODEL_STRATEGIES}
+    builders = {**rule_strategies(), "option_shuffle": OptionShuffle, **asking, **(more or {})}
     return make_chain(section.perturbation_strategy, builders)
 
 

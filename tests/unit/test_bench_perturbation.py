@@ -17,8 +17,10 @@ from proctor.domain.item import Rejection
 from proctor.domain.suite import PerturbationSection
 from proctor.perturbation.admission.gate import screen
 from proctor.perturbation.strategies.compose import make_chain
-from proctor.perturbation.strategies.rules import RULE_STRATEGIES
+from proctor.perturbation.strategies.registry import rule_strategies
 from tests.support import REPOSITORY
+
+RULE_STRATEGIES = rule_strategies()
 
 
 @pytest.fixture(scope="module")

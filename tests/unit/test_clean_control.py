@@ -19,6 +19,7 @@ from proctor.evidence.perturbation.clean_control import NO_CONTROL, ChosenContro
 from proctor.evidence.perturbation.control import controlled_inflation
 from proctor.perturbation.library.fidelity import CleanModel, measure_fidelity
 from proctor.scorer.policy import decide
+from tests.installed_plugins import Plugins
 from tests.unit.samples import consistent, paired, samples
 
 SAME = "sha256:" + "5" * 64
@@ -98,6 +99,15 @@ def test_other_rewordings_by_a_strategy_that_names_no_maker_control_nothing_and_
     assert "1 clean model on record for this strategy and benchmark took no part" in found.notes[0]
     same = clean(knows(0.6), strategy=strategy)
     assert chosen(knows(0.6), same).fidelity == same
+
+
+def test_other_rewordings_by_a_plug_in_control_nothing_because_its_next_version_may_reword_otherwise(
+    plugins: Plugins,
+) -> None:
+    other = clean(knows(0.6), variants="sha256:other", strategy="typo+shout")
+    assert chosen(knows(0.6), other).fidelity == other
+    plugins.install({}, {"proctor.strategies": {"shout": "toy_shout:Shout"}})
+    assert chosen(knows(0.6), other).fidelity is None
 
 
 @pytest.mark.parametrize("digest", [AUDITED, AUDITED[:19]])

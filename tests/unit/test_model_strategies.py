@@ -12,15 +12,17 @@ from hypothesis import strategies as st
 from proctor.domain.canonical import json_digest
 from proctor.domain.errors import BadInputError
 from proctor.domain.item import Item, Rejection
-from proctor.domain.suite import MODEL_STRATEGIES, PerturbationSection
+from proctor.domain.strategies import MODEL_STRATEGIES
+from proctor.domain.suite import PerturbationSection
 from proctor.domain.trial import PARAPHRASE_STAGE, Arm, Trial
 from proctor.perturbation.admission.gate import screen
 from proctor.perturbation.candidate import Candidate
 from proctor.perturbation.library.store import library_key
-from proctor.perturbation.strategies.base import EVERYTHING
+from proctor.perturbation.strategies.base import EVERYTHING, Strategy
 from proctor.perturbation.strategies.compose import Proposal
-from proctor.perturbation.strategies.model.registry import ASKING_STRATEGIES
+from proctor.perturbation.strategies.model.instructed import ParaphraseLlm
 from proctor.perturbation.strategies.model.strategy import RewordingModel
+from proctor.perturbation.strategies.registry import strategy_class
 from tests.unit.rewording_models import (
     CHOICE,
     ITEM,
@@ -273,7 +275,7 @@ def test_a_question_that_is_no_text_or_too_long_is_never_sent(name: str) -> None
 
 
 def test_what_an_earlier_strategy_made_unreadable_is_rejected_and_not_sent() -> None:
-    class Breaking:
+    class Breaking(Strategy):
         name, preserves = "breaking", EVERYTHING
 
         def data_digest(self, item: Item) -> str:
@@ -291,7 +293,7 @@ def test_what_an_earlier_strategy_made_unreadable_is_rejected_and_not_sent() -> 
 
 @every_strategy
 def test_each_strategy_says_what_it_preserves_and_keeps_it(name: str) -> None:
-    strategy = ASKING_STRATEGIES[name](RewordingModel.of(SECTION, name))
+    strategy = strategy_class(name).of(SECTION)
     assert strategy.name == name
     assert strategy.preserves == (frozenset() if name == "noisy_rewrite" else {"options"})
     made, _ = _proposals(name, item=CHOICE)
@@ -370,12 +372,12 @@ def test_another_model_or_another_way_to_ask_it_has_another_library_key(change: 
 def test_other_instructions_have_another_library_key() -> None:
     model = RewordingModel.of(SECTION, "paraphrase_llm")
     other = model._replace(instructions=model.instructions._replace(digest=json_digest("other")))
-    keys = {ASKING_STRATEGIES["paraphrase_llm"](one).data_digest(ITEM) for one in (model, other)}
+    keys = {ParaphraseLlm(one).data_digest(ITEM) for one in (model, other)}
     assert len(keys) == 2
 
 
 def test_strategies_of_one_model_have_keys_of_their_own() -> None:
-    digests = {ASKING_STRATEGIES[name](RewordingModel.of(SECTION, name)).data_digest(ITEM) for name in MODEL_STRATEGIES}
+    digests = {strategy_class(name).of(SECTION).data_digest(ITEM) for name in MODEL_STRATEGIES}
     assert len(digests) == len(MODEL_STRATEGIES)
 
 

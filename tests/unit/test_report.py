@@ -325,3 +325,10 @@ def test_the_articles_rule_is_labelled_by_whether_it_was_used() -> None:
     used = render(_small(changes={"scoring_config": {"method": "per_item_t_test"}}).report())
     assert "not used in this decision" not in used
     assert "it took part in the decision" in used
+
+
+def test_plug_ins_stand_on_the_card_of_the_page_where_there_are_some(small: Report) -> None:
+    card = small.card.model_copy(update={"plugins": {"strategy shout": "toy 1.2"}})
+    assert "Plug-ins" not in render(small)
+    page = render(small.model_copy(update={"card": card}))
+    assert all(text in page for text in ("Plug-ins", "strategy shout", "toy 1.2"))

@@ -14,9 +14,10 @@ from proctor.perturbation.strategies.compose import Chain, make_chain
 from proctor.perturbation.strategies.delete import Delete
 from proctor.perturbation.strategies.draws import Draws
 from proctor.perturbation.strategies.option_shuffle import OptionShuffle
-from proctor.perturbation.strategies.rules import RULE_STRATEGIES
+from proctor.perturbation.strategies.registry import rule_strategies
 from tests.unit.strategy_checks import HOSTILE, check_declared, gsm8k, stories
 
+RULE_STRATEGIES = rule_strategies()
 ALL = [*(build() for build in RULE_STRATEGIES.values()), Delete()]
 NAMES = [strategy.name for strategy in ALL]
 #: Under seed 1; a change of any of these is a change of version.

@@ -20,8 +20,10 @@ from proctor.formats.rewordings import match_rewordings, parse_rewordings
 from proctor.perturbation.strategies.compose import Chain, make_chain
 from proctor.perturbation.strategies.imported import Imported
 from proctor.perturbation.strategies.option_shuffle import OptionShuffle
-from proctor.perturbation.strategies.rules import RULE_STRATEGIES
+from proctor.perturbation.strategies.registry import rule_strategies
 from proctor.perturbation.strategies.wordings import Wordings, WordingsData, load_wordings
+
+RULE_STRATEGIES = rule_strategies()
 
 
 def _item(question: str = "What is the capital of Krav?", options: int = 4, **changes: Any) -> Item:

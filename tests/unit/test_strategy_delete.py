@@ -7,7 +7,7 @@ import pytest
 from proctor.domain.errors import BadInputError
 from proctor.perturbation.strategies.compose import NO_VARIANT, make_chain
 from proctor.perturbation.strategies.delete import Delete
-from proctor.perturbation.strategies.rules import RULE_STRATEGIES
+from proctor.perturbation.strategies.registry import rule_strategies
 from tests.unit.strategy_checks import candidates, gsm8k
 
 
@@ -34,7 +34,7 @@ def test_it_declares_no_answer_invariant() -> None:
 @pytest.mark.parametrize("name", NO_VARIANT)
 def test_what_makes_no_variant_is_refused_with_what_it_makes(name: str) -> None:
     with pytest.raises(BadInputError, match=rf"'{name}' makes no variants: it .*; for variants there are: distractor"):
-        make_chain(f"lexical+{name}", RULE_STRATEGIES)
+        make_chain(f"lexical+{name}", rule_strategies())
 
 
 def test_most_of_gsm8k_can_lose_a_sentence() -> None:

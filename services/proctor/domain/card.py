@@ -1,6 +1,6 @@
 """The protocol card: every setting that produced a score, and the two digests over it.
 
-The eight fields are those of the protocol tuple (task set, split, prompt template, decoding policy, metric,
+The first eight fields are those of the protocol tuple (task set, split, prompt template, decoding policy, metric,
 evaluator version, model and run configuration, contamination policy).
 """
 
@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import Field
+
 from proctor import __version__
 from proctor.domain.base import Frozen
 from proctor.domain.canonical import json_digest
 from proctor.domain.suite import Suite
+from proctor.domain.suite_plugins import plugins_of
 
 
 def evaluator_version() -> str:
@@ -40,6 +43,9 @@ class ProtocolCard(Frozen):
     evaluator_version: str
     model_run_config: dict[str, Any]
     contamination_policy: dict[str, Any]
+    # Not written where there is none, so that cards keep the fingerprints of the time before it.
+    plugins: dict[str, str] = Field(default={}, exclude_if=lambda plugins: not plugins)
+    """Parts that other distributions brought → distribution and version."""
 
     @property
     def fingerprint(self) -> str:
@@ -106,4 +112,5 @@ def protocol_card(suite: Suite, contents: ContentDigests, *, evaluator_version: 
             "scoring": scoring,
             "limits": limits,
         },
+        plugins=plugins_of(suite),
     )

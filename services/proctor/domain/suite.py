@@ -16,13 +16,12 @@ from proctor.domain.base import Frozen
 from proctor.domain.channels import ALWAYS_REQUIRED, ChannelName
 from proctor.domain.hub import HUB_ID, HUB_REVISION
 from proctor.domain.routing import ProtocolSection
+from proctor.domain.strategies import calls_for
 from proctor.domain.suite_budget import BudgetSection
 from proctor.domain.suite_types import ContentHash, Endpoint, Fraction, Percent, Seed
 from proctor.domain.trial import Decoding
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
-#: Strategies that ask a model for their rewordings.
-MODEL_STRATEGIES = ("paraphrase_llm", "back_translation", "forward_full", "noisy_rewrite")
 
 
 class ModelSection(Frozen):
@@ -135,7 +134,7 @@ class PerturbationSection(Frozen):
     @property
     def asks_a_model(self) -> bool:
         """Whether a strategy of the chain asks a model."""
-        return any(name in MODEL_STRATEGIES for name in self.perturbation_strategy.split("+"))
+        return any(calls_for(name) for name in self.perturbation_strategy.split("+"))
 
     @model_validator(mode="after")
     def _window_is_not_inverted(self) -> Self:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
 from pathlib import Path
 
 from proctor.domain.errors import BadInputError
-from proctor.domain.suite import MODEL_STRATEGIES, PerturbationSection
+from proctor.domain.strategies import STRATEGIES, calls_for
+from proctor.domain.suite import PerturbationSection
 from proctor.formats.rewordings import MatchedRewordings, Rewording
 from proctor.perturbation.strategies.base import Strategy
 from proctor.perturbation.strategies.compose import Chain, make_chain
 from proctor.perturbation.strategies.imported import Imported
-from proctor.perturbation.strategies.model.registry import ASKING_STRATEGIES
-from proctor.perturbation.strategies.model.strategy import ModelStrategy, RewordingModel
-from proctor.perturbation.strategies.option_relabel import OptionRelabel
-from proctor.perturbation.strategies.option_shuffle import OptionShuffle
-from proctor.perturbation.strategies.rules import RULE_STRATEGIES
+from proctor.perturbation.strategies.registry import strategy_class
 from proctor.perturbation.strategies.wordings import Wordings, load_wordings
 
 
@@ -35,16 +32,7 @@ class Recipe:
         def wordings() -> Strategy:
             return Wordings(load_wordings(bundle, benchmark))
 
-        def asking(name: str, strategy: Callable[[RewordingModel], ModelStrategy]) -> Callable[[], Strategy]:
-            return lambda: strategy(RewordingModel.of(settings, name))
-
-        self._builders: Mapping[str, Callable[[], Strategy]] = {
-            **RULE_STRATEGIES,
-            **{name: asking(name, strategy) for name, strategy in ASKING_STRATEGIES.items()},
-            "option_relabel": OptionRelabel,
-            "option_shuffle": OptionShuffle,
-            "wordings": wordings,
-        }
+        self._wordings = wordings
         self.chain({})
 
     def chain(self, rewordings: Mapping[str, tuple[Rewording, ...]]) -> Chain:
@@ -53,7 +41,35 @@ class Recipe:
         def imported() -> Strategy:
             return Imported(MatchedRewordings(dict(rewordings), ()))
 
-        return make_chain(self.settings.perturbation_strategy, {**self._builders, "imported": imported})
+        builders = _Builders(self.settings, {"imported": imported, "wordings": self._wordings})
+        return make_chain(self.settings.perturbation_strategy, builders)
+
+
+class _Builders(Mapping[str, Callable[[], Strategy]]):
+    """What makes each strategy that there is. Plug-ins are looked for only where a name is not one of Proctor's own.
+
+    Args:
+        settings: what strategies are made for.
+        of_data: what makes those that need more than the settings.
+    """
+
+    def __init__(self, settings: PerturbationSection, of_data: Mapping[str, Callable[[], Strategy]]) -> None:
+        self._settings = settings
+        self._of_data = of_data
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name in STRATEGIES
+
+    def __getitem__(self, name: str) -> Callable[[], Strategy]:
+        if name not in self:
+            raise KeyError(name)
+        return self._of_data.get(name) or partial(strategy_class(name).of, self._settings)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(STRATEGIES.names)
+
+    def __len__(self) -> int:
+        return len(STRATEGIES.names)
 
 
 def refuse_to_ask(settings: PerturbationSection, instead: str) -> None:
@@ -66,7 +82,7 @@ def refuse_to_ask(settings: PerturbationSection, instead: str) -> None:
     Raises:
         BadInputError: naming the strategy, and what works.
     """
-    asking = next((name for name in settings.perturbation_strategy.split("+") if name in MODEL_STRATEGIES), None)
+    asking = next((name for name in settings.perturbation_strategy.split("+") if calls_for(name)), None)
     if asking is not None:
         raise BadInputError(
             f"perturbation_strategy {asking!r} asks a model, which is done by `proctor audit run` and `proctor "

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from proctor.domain.suite import MODEL_STRATEGIES, Suite
+from proctor.domain.strategies import calls_for
+from proctor.domain.suite import Suite
 
-#: Calls that a candidate takes, where a strategy makes more than one: to the other language, and back.
-_CALLS: Final = {"back_translation": 2}
 #: Candidates that are tried for a wanted variant before an item is left with fewer.
 _MOST_TRIES: Final = 3
 
@@ -15,7 +14,7 @@ _MOST_TRIES: Final = 3
 def rewording_calls(suite: Suite, items: int) -> int:
     """Calls of the first candidates: one candidate for every variant of every item; 0 where no model is asked."""
     strategies = suite.perturbation.perturbation_strategy.split("+")
-    calls = sum(_CALLS.get(name, 1) for name in strategies if name in MODEL_STRATEGIES)
+    calls = sum(map(calls_for, strategies))
     return items * suite.perturbation.num_variants_per_item * calls
 
 

@@ -20,7 +20,8 @@ from proctor.domain.canonical import digest_matches
 from proctor.domain.decision import Reason
 from proctor.domain.evidence import CleanControl, Estimate
 from proctor.domain.fidelity import Fidelity
-from proctor.domain.suite import MODEL_STRATEGIES, GovernanceSection, ScoringSection
+from proctor.domain.strategies import MODEL_STRATEGIES, STRATEGIES
+from proctor.domain.suite import GovernanceSection, ScoringSection
 from proctor.evidence.answers import PairedAnswers
 from proctor.evidence.intervals import wilson
 from proctor.evidence.perturbation.control import controlled_inflation
@@ -88,7 +89,7 @@ def choose_control(answers: PairedAnswers, on_record: OnRecord) -> ChosenControl
     fitting = [one for one in others if one.variants == on_record.rewordings]
     same_rewordings = bool(fitting)
     if not same_rewordings:
-        fitting = [one for one in others if _UNNAMED_REWORDERS.isdisjoint(one.strategy.split("+"))]
+        fitting = [one for one in others if all(map(_says_who_rewords, one.strategy.split("+")))]
         if others and not fitting:
             notes.append(
                 f"{counted(len(others), 'clean model')} on record for this strategy and benchmark took no part: asked "
@@ -103,6 +104,11 @@ def choose_control(answers: PairedAnswers, on_record: OnRecord) -> ChosenControl
         return abs(right / one.n_items - ability), -one.n_items, one.key
 
     return ChosenControl(min(fitting, key=rank), same_rewordings, tuple(notes))
+
+
+def _says_who_rewords(strategy: str) -> bool:
+    """Whether the same name always means the same rewordings: a plug-in's next version may reword otherwise."""
+    return strategy not in _UNNAMED_REWORDERS and STRATEGIES.origin(strategy) is None
 
 
 def control_answers(fidelity: Fidelity) -> PairedAnswers:

@@ -7,6 +7,8 @@ from typing import Final
 
 from proctor.domain.errors import BadInputError
 from proctor.domain.item import Item, Rejection
+from proctor.domain.plugins import Origin
+from proctor.domain.strategies import STRATEGIES
 from proctor.domain.trial import Trial
 from proctor.perturbation.candidate import Candidate, Draft, Rewrite
 from proctor.perturbation.strategies.base import EVERYTHING, Strategy
@@ -18,7 +20,6 @@ from proctor.perturbation.strategies.model.calls import (
     UnansweredError,
 )
 from proctor.perturbation.strategies.model.replies import REPEATED
-from proctor.perturbation.strategies.model.strategy import ModelStrategy
 from proctor.perturbation.strategies.rule import RuleStrategy
 from proctor.text.normalise import normalise
 
@@ -43,9 +44,15 @@ class Chain:
     candidate: left out, it would leave something else than the suite asks for.
     """
 
-    def __init__(self, strategies: Sequence[Strategy]) -> None:
+    def __init__(self, strategies: Sequence[Strategy], origins: Mapping[str, Origin] | None = None) -> None:
+        """
+        Args:
+            strategies: in the order in which they are applied.
+            origins: the distributions of those that are plug-ins, by their names.
+        """
         self._strategies = tuple(strategies)
-        self.asks_a_model = any(isinstance(strategy, ModelStrategy) for strategy in self._strategies)
+        self._origins = origins or {}
+        self.asks_a_model = any(strategy.calls for strategy in self._strategies)
 
     @property
     def name(self) -> str:
@@ -63,10 +70,12 @@ class Chain:
         return len(self._strategies)
 
     def data_digests(self, item: Item) -> list[str]:
-        """What each strategy draws on for this item, and whether it may be left out of it."""
+        """What each strategy draws on for this item, whose plug-in it is, and whether it may be left out of it."""
         alone = len(self._strategies) == 1
         return [
-            strategy.data_digest(item) + ("" if alone or not _may_be_left_out(strategy) else _WHERE_IT_FITS)
+            strategy.data_digest(item)
+            + (f" of {self._origins[strategy.name]}" if strategy.name in self._origins else "")
+            + ("" if alone or not _may_be_left_out(strategy) else _WHERE_IT_FITS)
             for strategy in self._strategies
         ]
 
@@ -140,10 +149,7 @@ class Chain:
     def _missing(self, alternatives: Sequence[Sequence[Rewrite | ModelRewrite]]) -> Strategy | None:
         """The first strategy without an alternative that cannot be left out."""
         pairs = list(zip(self._strategies, alternatives, strict=True))
-        reworded = any(
-            rewrites and (_may_be_left_out(strategy) or isinstance(strategy, ModelStrategy))
-            for strategy, rewrites in pairs
-        )
+        reworded = any(rewrites and (_may_be_left_out(strategy) or strategy.calls) for strategy, rewrites in pairs)
         for strategy, rewrites in pairs:
             if not rewrites and not (reworded and _may_be_left_out(strategy)):
                 return strategy
@@ -165,10 +171,10 @@ def make_chain(name: str, builders: Mapping[str, Callable[[], Strategy]]) -> Cha
         BadInputError: for a strategy that does not exist, makes no variants, or is named twice.
     """
     names = name.split("+")
-    known = ", ".join(sorted(builders))
     for part in names:
         if part in builders:
             continue
+        known = ", ".join(sorted(builders))
         if part in NO_VARIANT:
             raise BadInputError(
                 f"perturbation_strategy {part!r} makes no variants: it {NO_VARIANT[part]}; for variants there are: "
@@ -178,4 +184,5 @@ def make_chain(name: str, builders: Mapping[str, Callable[[], Strategy]]) -> Cha
     twice = next((part for part in names if names.count(part) > 1), None)
     if twice is not None:
         raise BadInputError(f"perturbation_strategy {name!r} names {twice!r} twice; name it once")
-    return Chain([builders[part]() for part in names])
+    origins = {part: origin for part in names if (origin := STRATEGIES.origin(part)) is not None}
+    return Chain([builders[part]() for part in names], origins)

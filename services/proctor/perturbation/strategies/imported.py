@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 from proctor.domain.canonical import json_digest
 from proctor.domain.item import Item
 from proctor.formats.rewordings import MatchedRewordings, Rewording
 from proctor.perturbation.candidate import Draft, Rewrite
+from proctor.perturbation.strategies.base import Strategy
 
 
-class Imported:
+class Imported(Strategy):
     """The file's rewordings of an item, in file order."""
 
     name = "imported"
     #: A file from anywhere promises nothing.
-    preserves: frozenset[str] = frozenset()
+    preserves: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, rewordings: MatchedRewordings) -> None:
         self._rewordings = rewordings

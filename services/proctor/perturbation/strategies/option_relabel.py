@@ -13,11 +13,11 @@ from dataclasses import replace
 from proctor.domain.item import Item
 from proctor.domain.labels import LabelScheme
 from proctor.perturbation.candidate import Draft, Rewrite, seeded_rank
-from proctor.perturbation.strategies.base import EVERYTHING
+from proctor.perturbation.strategies.base import EVERYTHING, Strategy
 from proctor.text.option_labels import stand_apart
 
 
-class OptionRelabel:
+class OptionRelabel(Strategy):
     """The schemes of labels that no option and no list in the question could be confused with, in a seeded order."""
 
     name = "option_relabel"

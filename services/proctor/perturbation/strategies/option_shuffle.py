@@ -9,10 +9,10 @@ from itertools import count
 
 from proctor.domain.item import Item
 from proctor.perturbation.candidate import Draft, Rewrite, seeded_rank
-from proctor.perturbation.strategies.base import EVERYTHING
+from proctor.perturbation.strategies.base import EVERYTHING, Strategy
 
 
-class OptionShuffle:
+class OptionShuffle(Strategy):
     """Orders drawn uniformly and without replacement from all orders but the canonical one.
 
     Together with a canonical order that was itself drawn at random, the orders of an item are exchangeable.

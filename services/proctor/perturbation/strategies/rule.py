@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final, NamedTuple
 
 from proctor.domain.item import Item
 from proctor.perturbation.candidate import Draft, Rewrite
-from proctor.perturbation.strategies.base import EVERYTHING
+from proctor.perturbation.strategies.base import EVERYTHING, Strategy
 from proctor.perturbation.strategies.draws import Draws
 from proctor.perturbation.strategies.unreadable import unreadable
 
@@ -36,14 +36,13 @@ class Edit(NamedTuple):
     text: str
 
 
-class RuleStrategy(ABC):
+class RuleStrategy(Strategy):
     """A strategy whose alternatives are seeded draws of one rule over the question; options are left alone.
 
     The rule is applied to the draft as the strategies before it left it, with the draws of the alternative's number,
     so strategies chain in any order.
     """
 
-    name: ClassVar[str]
     version: ClassVar[int] = 1
     preserves: ClassVar[frozenset[str]] = EVERYTHING
     nothing: ClassVar[tuple[str, str]]

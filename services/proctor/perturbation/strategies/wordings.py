@@ -13,6 +13,7 @@ from proctor.domain.canonical import bytes_digest
 from proctor.domain.errors import BadInputError
 from proctor.domain.item import Item
 from proctor.perturbation.candidate import Draft, Rewrite, seeded_rank
+from proctor.perturbation.strategies.base import Strategy
 from proctor.text.normalise import canonical_text
 
 _PLACE: Final = re.compile(r"\{(\w+)\}")
@@ -64,7 +65,7 @@ def _template(value: Any) -> str:
     return value
 
 
-class Wordings:
+class Wordings(Strategy):
     """The other wordings of an item's dimension, sampled without replacement."""
 
     name = "wordings"

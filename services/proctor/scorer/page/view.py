@@ -32,6 +32,7 @@ _CARD_TITLES = {
     "evaluator_version": "Evaluator version",
     "model_run_config": "Model and run",
     "contamination_policy": "Contamination policy",
+    "plugins": "Plug-ins",
 }
 _MAX_CARD_VALUE_CHARACTERS = 600
 MAX_SENTENCE_CHARACTERS = 600
@@ -224,7 +225,10 @@ def _number(value: float | None) -> str:
 
 def card_groups(report: Report) -> tuple[CardGroup, ...]:
     """The protocol card field by field, every setting on a row of its own."""
-    return tuple(CardGroup(title, tuple(_flat(report.card.plain()[field]))) for field, title in _CARD_TITLES.items())
+    plain = report.card.plain()
+    return tuple(
+        CardGroup(title, tuple(_flat(plain[field]))) for field, title in _CARD_TITLES.items() if field in plain
+    )
 
 
 def _flat(value: Any, prefix: str = "") -> Iterator[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from proctor.domain.item import Item
 from proctor.perturbation.strategies.model.calls import Calls
@@ -17,6 +17,7 @@ class BackTranslation(ModelStrategy):
     """
 
     name = "back_translation"
+    calls: ClassVar[int] = 2
 
     @property
     def _ways(self) -> int:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 from proctor.domain.canonical import json_digest
 from proctor.domain.errors import BadInputError
@@ -15,6 +15,7 @@ from proctor.domain.suite import ParaphraserSection, PerturbationSection
 from proctor.domain.trial import Completion
 from proctor.perturbation.admission.gate import UNCHANGED
 from proctor.perturbation.candidate import Draft, seeded_rank
+from proctor.perturbation.strategies.base import Strategy
 from proctor.perturbation.strategies.model.calls import Calls, ModelRewrite, NoRewordingError
 from proctor.perturbation.strategies.model.instructions import (
     LoadedInstructions,
@@ -69,14 +70,14 @@ class Said(NamedTuple):
     model_digest: str | None
 
 
-class ModelStrategy(ABC):
+class ModelStrategy(Strategy):
     """A strategy whose alternatives are what a model says to differently worded instructions; options are left alone.
 
     The model never sees the options or the answer, so it cannot word a question towards one of them. The draft is
     reworded as the strategies before it left it.
     """
 
-    name: ClassVar[str]
+    calls: ClassVar[int] = 1
     #: Raise with any change to how replies are read, so that the library does not answer with an older reading's.
     version: ClassVar[int] = 1
     #: A model promises nothing of the question.
@@ -85,6 +86,11 @@ class ModelStrategy(ABC):
     def __init__(self, model: RewordingModel) -> None:
         self._model = model
         self._digest = model.digest
+
+    @classmethod
+    def of(cls, settings: PerturbationSection) -> Self:
+        """The strategy with the model of a suite; see `RewordingModel.of`."""
+        return cls(RewordingModel.of(settings, cls.name))
 
     def data_digest(self, item: Item) -> str:
         """The strategy's version, and the digest of the model, its decoding and its instructions."""

@@ -1,0 +1,26 @@
+"""The plug-ins that a suite names, for its protocol card: another version of one may give other results."""
+
+from __future__ import annotations
+
+from typing import Any, Final, get_args
+
+from proctor.domain.plugins import ExtensionPoint
+from proctor.domain.strategies import STRATEGIES
+from proctor.domain.suite import Channel, Suite
+
+#: Says whose a channel is; what a channel does is known where the evidence is.
+_CHANNELS: Final[ExtensionPoint[Any]] = ExtensionPoint("proctor.channels", "channel", object, {})
+
+
+def plugins_of(suite: Suite) -> dict[str, str]:
+    """What kind of part and its name (`strategy shout`) → its distribution and version (`toy 1.2`).
+
+    Distributions are looked through only where a name is not one of Proctor's own.
+    """
+    strategies = suite.perturbation.perturbation_strategy.split("+")
+    channels = [name for name in suite.scoring.required_channels if name not in get_args(Channel)]
+    used = {
+        **{f"strategy {name}": STRATEGIES.origin(name) for name in strategies},
+        **{f"channel {name}": _CHANNELS.origin(name) for name in channels},
+    }
+    return {part: str(origin) for part, origin in sorted(used.items()) if origin is not None}
