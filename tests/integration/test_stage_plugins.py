@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from proctor.domain.manifest import AuditManifest, RewriteSet
 from proctor.domain.messages import ScoreAudit, StartAudit
-from proctor.domain.plugins import declared
+from proctor.domain.plugins import HANDED_IN, declared
 from proctor.domain.suite import Suite
 from proctor.domain.trial import ANSWER_STAGE
 from proctor.router import rewrites, tasks
@@ -99,7 +99,7 @@ def test_where_nothing_is_answered_the_audit_fails_and_asks_again_when_it_is_sta
 def test_a_suite_that_asks_for_a_stage_which_is_not_installed_is_refused(bench: Bench) -> None:
     asked: dict[str, Any] = {**bench.suite.plain(), "protocol_config": {"stages": ["telepathy"]}}
     with pytest.raises(ValidationError, match="names a stage 'telepathy' that no installed plug-in brings"):
-        Suite.model_validate(asked)
+        Suite.model_validate(asked, context=HANDED_IN)
 
 
 def test_an_audit_without_stages_of_plug_ins_is_written_as_before(

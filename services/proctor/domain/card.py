@@ -14,7 +14,7 @@ from proctor import __version__
 from proctor.domain.base import Frozen
 from proctor.domain.canonical import json_digest
 from proctor.domain.suite import Suite
-from proctor.domain.suite_plugins import plugins_of
+from proctor.domain.suite_plugins import BACKEND, plugins_of
 
 
 def evaluator_version() -> str:
@@ -55,7 +55,10 @@ class ProtocolCard(Frozen):
     @property
     def protocol_digest(self) -> str:
         """Digest of the card without its subject (model and run): equal digests make two results comparable."""
-        return json_digest({key: value for key, value in self.plain().items() if key != "model_run_config"})
+        card = {key: value for key, value in self.plain().items() if key not in ("model_run_config", "plugins")}
+        # Which backend speaks to the model is part of the run, whoever brings it.
+        plugins = {part: origin for part, origin in self.plugins.items() if not part.startswith(BACKEND)}
+        return json_digest(card | ({"plugins": plugins} if plugins else {}))
 
 
 def protocol_card(suite: Suite, contents: ContentDigests, *, evaluator_version: str) -> ProtocolCard:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, ValidationInfo
 from pydantic_core import PydanticCustomError
 
-from proctor.domain.plugins import declared
+from proctor.domain.plugins import HANDED_IN, declared
 
 #: Group of the entry points that declare a plug-in's channels.
 GROUP: Final = "proctor.channels"
@@ -27,9 +27,6 @@ BUILT_IN: Final[Mapping[str, str]] = {
 #: The channels that the gate's own table is made of: limits are held against the perturbation channel's intervals, and
 #: an invalid protocol invalidates every comparison. They count as required whatever a suite says.
 ALWAYS_REQUIRED: Final = ("perturbation", "protocol")
-#: Validation context of a suite that somebody hands in: the channels that it names must be here. One that is on record
-#: is read anywhere, also where a plug-in of it is not installed.
-HANDED_IN: Final[Mapping[str, bool]] = {"channels_must_be_here": True}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 
 
@@ -42,10 +39,10 @@ def _known(value: Any, info: ValidationInfo) -> Any:
     if isinstance(value, str) and value in BUILT_IN:
         return value
     # Only now, because reading the entry points of all distributions takes its time.
-    must_be_here = bool((info.context or {}).get("channels_must_be_here"))
+    must_be_here = info.context is not None and HANDED_IN.items() <= info.context.items()
     if isinstance(value, str) and _NAME.fullmatch(value) and (not must_be_here or value in declared(GROUP)):
         return value
-    raise PydanticCustomError("unknown_channel", "is no channel", {"choices": channel_names()})
+    raise PydanticCustomError("unknown_part", "is no channel", {"choices": channel_names()})
 
 
 ChannelName = Annotated[str, BeforeValidator(_known)]

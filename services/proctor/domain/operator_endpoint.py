@@ -20,6 +20,7 @@ from proctor.domain.endpoint import Balance, Discovery, DnsDiscovery, Replica
 from proctor.domain.endpoint_url import EndpointUrl, OddUrlError, backend_of, endpoint_url, shown
 from proctor.domain.errors import BadInputError
 from proctor.domain.operator_json import operator_object
+from proctor.domain.plugins import HANDED_IN
 from proctor.domain.prices import Price
 from proctor.domain.prices import Prices as Prices
 from proctor.domain.problems import path_text, quoted
@@ -148,7 +149,7 @@ def _operator_endpoint(name: str, value: Any, source: str) -> OperatorEndpoint:
         )
     try:
         # By way of JSON, where a list is a tuple and a number is no text.
-        return OperatorEndpoint.model_validate_json(json.dumps(_spelt_out(value)), strict=True)
+        return OperatorEndpoint.model_validate_json(json.dumps(_spelt_out(value)), strict=True, context=HANDED_IN)
     except OddUrlError as odd:
         raise BadInputError(f"{where}: {odd}") from None
     except ValidationError as error:

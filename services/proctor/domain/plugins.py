@@ -12,11 +12,14 @@ from collections.abc import Mapping
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from threading import RLock
-from typing import Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from proctor.domain.errors import BadInputError
 
 Part = TypeVar("Part")
+#: Validation context of what somebody hands in: the plug-ins that it names must be here. What is on record is read
+#: anywhere, also where a plug-in of it is not installed.
+HANDED_IN: Final[Mapping[str, bool]] = {"plugins_must_be_here": True}
 
 
 class Origin(NamedTuple):

@@ -9,12 +9,12 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Final, Literal, NamedTuple
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from proctor.domain.backends import Backend
 from proctor.domain.base import Frozen
-from proctor.domain.plugins import declared
+from proctor.domain.plugins import HANDED_IN, declared
 from proctor.domain.suite_types import ContentHash, Endpoint
 from proctor.domain.trial import Arm, Decoding
 
@@ -28,8 +28,9 @@ TemplateVersion = Literal["1"]
 STAGES_GROUP: Final = "proctor.stages"
 
 
-def _installed(kind: str) -> str:
-    if kind not in declared(STAGES_GROUP):
+def _installed(kind: str, info: ValidationInfo) -> str:
+    handed_in = info.context is not None and HANDED_IN.items() <= info.context.items()
+    if handed_in and kind not in declared(STAGES_GROUP):
         known = ", ".join(declared(STAGES_GROUP)) or "there is none"
         raise PydanticCustomError(
             "unknown_stage",

@@ -75,7 +75,7 @@ def fault_of(error: Mapping[str, Any], tree: Mapping[str, Any], *, compare: bool
         shown, message, mend = quoted(value), *_out_of_range(value, place)
     elif kind == "literal_error":
         shown, message, mend = quoted(value), *_not_offered(value, _choices(place))
-    elif kind == "unknown_channel":
+    elif kind == "unknown_part":
         shown, message, mend = quoted(value), *_not_offered(value, context["choices"])
     elif kind == "string_pattern_mismatch":
         words = _ALPHABETS.get(str(path[-1]), "other characters")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final, get_args
 
+from proctor.domain.backends import BACKENDS
 from proctor.domain.plugins import ExtensionPoint
 from proctor.domain.strategies import STRATEGIES
 from proctor.domain.suite import Channel, Suite
 
+#: What the names of backends begin with in `plugins_of`.
+BACKEND: Final = "backend "
 #: Says whose a channel is; what a channel does is known where the evidence is.
 _CHANNELS: Final[ExtensionPoint[Any]] = ExtensionPoint("proctor.channels", "channel", object, {})
 
@@ -19,7 +22,9 @@ def plugins_of(suite: Suite) -> dict[str, str]:
     """
     strategies = suite.perturbation.perturbation_strategy.split("+")
     channels = [name for name in suite.scoring.required_channels if name not in get_args(Channel)]
+    backends = [suite.model.backend, suite.perturbation.paraphraser.backend, suite.protocol.router.backend]
     used = {
+        **{f"{BACKEND}{name}": BACKENDS.origin(name) for name in backends if name is not None},
         **{f"strategy {name}": STRATEGIES.origin(name) for name in strategies},
         **{f"channel {name}": _CHANNELS.origin(name) for name in channels},
     }

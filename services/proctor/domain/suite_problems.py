@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from proctor.domain.channels import HANDED_IN
+from proctor.domain.plugins import HANDED_IN
 from proctor.domain.problems import Fault, Path, Problem, SuiteProblems
 from proctor.domain.strict_json import Document, read_document
 from proctor.domain.suite import Suite

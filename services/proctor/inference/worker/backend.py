@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from proctor.domain.answer_bounds import CHARACTER_BYTES, MIN_ANSWER_BYTES, max_answer_bytes
 from proctor.domain.canonical import digest_matches
@@ -109,6 +109,7 @@ class Session(Protocol):
         ...
 
 
+@runtime_checkable
 class Server(Backend, Protocol):
     """A backend of one server that can be asked trial by trial, so that several can share a shard's trials."""
 

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from proctor.domain.backends import BACKENDS
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import BadInputError, EndpointError
 from proctor.inference.worker.backend import Backend, Server
 from proctor.inference.worker.window import MAX_REQUESTS, Window
 from proctor.runtime.settings import Settings
 
+#: The one backend that has no server.
+IN_PROCESS: Final = "in_process"
+_CONTRACT: Final = ("probe", "complete", "session", "close")
+
 
 def open_backend(spec: EndpointSpec, settings: Settings) -> Backend:
     """The backend that speaks to an endpoint, over all of its replicas. Connects when first asked.
 
     Raises:
-        BadInputError: the URL does not suit the backend, or a model that has no server is to have several.
+        BadInputError: there is no such backend here, the URL does not suit it, or a model that has no server is to
+            have several.
         EndpointError: the packages that the backend needs are not installed.
     """
     if not spec.replicas and spec.discovery is None:
         return _server(spec) or _in_process(spec, settings)
-    if spec.backend == "in_process":
+    if spec.backend == IN_PROCESS:
         raise BadInputError(f"a model in process has no replicas; remove them from the endpoint {spec.url!r}")
     from proctor.inference.balancing.balanced import BalancedBackend
 
@@ -39,36 +47,34 @@ def open_server(spec: EndpointSpec) -> Server:
 
 def _server(spec: EndpointSpec) -> Server | None:
     """None where the model runs in this process."""
-    window = Window(spec.max_in_flight or MAX_REQUESTS)
+    if spec.backend == IN_PROCESS:
+        return None
     try:
-        if spec.backend == "triton":
-            from proctor.inference.triton.backend import TritonBackend
-
-            return TritonBackend(spec, window=window)
-        if spec.backend == "openai":
-            from proctor.inference.http.openai import OpenAIBackend
-
-            return OpenAIBackend(spec, window=window)
-        if spec.backend == "infer":
-            from proctor.inference.http.infer import InferBackend
-
-            return InferBackend(spec, window=window)
+        opened = BACKENDS.get(spec.backend)(spec, window=Window(spec.max_in_flight or MAX_REQUESTS))
     except ModuleNotFoundError as error:
         raise _missing(spec, error) from error
-    return None
+    if not isinstance(opened, Server):
+        missing = [name for name in _CONTRACT if not hasattr(opened, name)]
+        raise BadInputError(
+            f"the backend {spec.backend!r} of {BACKENDS.origin(spec.backend)} has no {', '.join(missing)}; have it "
+            "keep the contract of proctor.inference.worker.backend.Server"
+        )
+    return opened
 
 
 def _in_process(spec: EndpointSpec, settings: Settings) -> Backend:
     try:
-        from proctor.inference.reference.in_process import InProcessBackend
+        kind = BACKENDS.get(spec.backend)
     except ModuleNotFoundError as error:
         raise _missing(spec, error) from error
-    return InProcessBackend(spec, settings)
+    opened: Backend = kind(spec, settings)
+    return opened
 
 
 def _missing(spec: EndpointSpec, error: ModuleNotFoundError) -> EndpointError:
     extra = "triton" if spec.backend == "triton" else "reference"
+    origin = BACKENDS.origin(spec.backend)
     return EndpointError(
         f"this worker cannot speak to a {spec.backend} endpoint, because the package {error.name!r} is missing; "
-        f"install proctor[{extra}]"
+        f"install {f'proctor[{extra}]' if origin is None else f'what {origin} needs'}"
     )

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 
+from proctor.domain.backends import BACKENDS
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import EndpointError
 from proctor.domain.trial import Completion, Decoding, Trial
@@ -64,6 +65,7 @@ class Backends:
         deadline = time.monotonic() + deadline_s
         backend = await self._backend(spec)
         completions = await backend.complete(trials, decoding, deadline_s=deadline_s)
+        _check_order(spec, trials, completions)
         for wait_s in _AGAIN_AFTER_S:
             failed = [place for place, completion in enumerate(completions) if _failed_in_passing(completion)]
             if len(failed) == len(completions):
@@ -95,6 +97,17 @@ class Backends:
             oldest = next(iter(self._open))
             await self._open.pop(oldest).close()
         return backend
+
+
+def _check_order(spec: EndpointSpec, trials: Sequence[Trial], completions: Sequence[Completion]) -> None:
+    """Raises EndpointError where a plug-in's backend did not answer the trials that it was asked, in their order."""
+    if spec.backend in BACKENDS.built_in:
+        return
+    if [trial.trial_id for trial in trials] != [completion.trial_id for completion in completions]:
+        raise EndpointError(
+            f"the backend {spec.backend!r} of {BACKENDS.origin(spec.backend)} gave {len(completions)} completions for "
+            f"{len(trials)} trials, or not in their order; have it give one a trial, as they stand"
+        )
 
 
 def _failed_in_passing(completion: Completion) -> bool:

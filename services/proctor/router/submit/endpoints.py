@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from proctor.domain.backends import BACKENDS
 from proctor.domain.endpoint import EndpointSpec
-from proctor.domain.endpoint_url import backend_of
+from proctor.domain.endpoint_url import backend_of, shown
 from proctor.domain.errors import BadInputError
 from proctor.domain.suite import Backend, Suite
 from proctor.router.submit.allowed import Allowed, allowed_endpoint, hold_private
@@ -208,11 +209,18 @@ def _for(suite: Suite, found: Allowed, field: str, settings: Settings) -> Allowe
 
 def _spec(found: Allowed, backend: Backend | None, *, at_terminal: bool, **asked: Any) -> EndpointSpec:
     listed = found.listed
+    spoken = backend or found.backend or backend_of(found.url)
+    if found.public_only and spoken not in BACKENDS.built_in:
+        # Proctor's own connect to no address that is not public. What a plug-in connects to is not seen from here.
+        raise BadInputError(
+            f"{shown(found.name)} is named by nobody here, and the backend {spoken!r} is a plug-in, which cannot be "
+            "held to public addresses; have the operator name it in PROCTOR_ENDPOINTS, or use another backend"
+        )
     said: dict[str, Any] = {} if listed is None else {"max_in_flight": listed.max_in_flight}
     if listed is not None and found.whole:
         said |= {"replicas": listed.replicas, "balance": listed.balance, "discovery": listed.discovery}
     return EndpointSpec(
-        backend=backend or found.backend or backend_of(found.url),
+        backend=spoken,
         url=found.url,
         public_only=found.public_only,
         # Where suites may bring public URLs, they come from many: a key for those is bound to its host.
