@@ -87,6 +87,7 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
     document = {
         "a": comparison.a,
         "b": comparison.b,
+        "formats": {"a": comparison.format_a, "b": comparison.format_b},
         "verdict": comparison.verdict.value,
         "conclusion": comparison.conclusion,
         **_figures(comparison.primary),

@@ -86,7 +86,9 @@ def compare(
 def _print(comparison: Comparison) -> None:
     from proctor.cli.terminal import say, table
 
-    say(f"A: {comparison.a}\nB: {comparison.b}\n")
+    for name, log, read_as in (("A", comparison.a, comparison.format_a), ("B", comparison.b, comparison.format_b)):
+        say(f"{name}: {log} ({read_as})")
+    say("")
     say(table(_HEADINGS, [_row(one) for one in comparison.extractors]))
     say("(in brackets: 95 % intervals; p: McNemar's exact test; mde: found with 80 % power, in points)")
     excluded = comparison.primary.excluded

@@ -90,7 +90,8 @@ def _print(audit: TruncationAudit) -> None:
     names = "AB"[: len(evidence.arms)]
     for name, arm in zip(names, evidence.arms, strict=True):
         say(
-            f"{name}: {arm.run}\n   cut answers known from: {_BASES[arm.basis]}{_limit(arm)}; accuracy {_accuracy(arm)}"
+            f"{name}: {arm.run} ({arm.format})\n"
+            f"   cut answers known from: {_BASES[arm.basis]}{_limit(arm)}; accuracy {_accuracy(arm)}"
         )
     say("")
     if evidence.comparisons:

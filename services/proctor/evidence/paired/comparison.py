@@ -80,6 +80,8 @@ def compare_runs(
     comparison = Comparison(
         a=a[0].source,
         b=b[0].source,
+        format_a=a[0].format,
+        format_b=b[0].format,
         verdict=_overall(compared, truncation),
         conclusion="",
         alpha=alpha,

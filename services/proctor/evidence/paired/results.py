@@ -95,6 +95,9 @@ class Comparison(Frozen):
 
     a: str
     b: str
+    format_a: str
+    """Which format the log was read as, and of which distribution where a plug-in read it."""
+    format_b: str
     verdict: PairedVerdict
     conclusion: str
     null_hypothesis: str = NULL_HYPOTHESIS

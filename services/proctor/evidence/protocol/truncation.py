@@ -202,6 +202,7 @@ def _arm(run: RunLog, found: Cuts, token_limit: int | None, alpha: float) -> Tru
     known = found.basis is not Basis.UNKNOWN
     return TruncationArm(
         run=run.source,
+        format=run.format,
         n=truncated.n,
         truncated=truncated.count,
         rate=truncated.rate,

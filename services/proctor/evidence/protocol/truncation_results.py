@@ -57,6 +57,8 @@ class TruncationArm(Frozen):
     """One run. `rate_ci` is Wilson's interval."""
 
     run: str
+    format: str
+    """Which format the log was read as, and of which distribution where a plug-in read it."""
     n: int
     """Answers of which it is known (or guessed, see `basis`) whether they were cut; error rows are not among them."""
     truncated: int

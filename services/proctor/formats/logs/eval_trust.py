@@ -23,6 +23,8 @@ from proctor.formats.logs.checks import (
     tokens_or_none,
     told,
 )
+from proctor.formats.logs.log_file import LogFile
+from proctor.formats.logs.log_format import LogFormat
 
 _RESULTS: Final = re.compile(r'"results"\s*:\s*\[')
 _BETWEEN: Final = re.compile(r"[\s,]*")
@@ -92,3 +94,10 @@ def _lines(text: str, count: int) -> list[int]:
         line += text.count("\n", before, here)
         lines.append(line)
     return lines
+
+
+def _fits(log: LogFile) -> bool:
+    return log.first == "{" and isinstance(log.document.get("results"), list)
+
+
+EVAL_TRUST: Final = LogFormat(_fits, lambda log: (read_eval_trust(log.source, log.text, log.document),))

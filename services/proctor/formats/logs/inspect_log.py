@@ -8,6 +8,7 @@ the log's reduction over epochs is a mean, which is neither right nor wrong. `li
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,10 +19,15 @@ from proctor.domain.run_log import LoggedAnswer, RunLog
 from proctor.formats.faults import shown
 from proctor.formats.logs.archive import check_archive
 from proctor.formats.logs.checks import Grades, Ids, graded_columns, one_limit, question_digest, refuse, told
+from proctor.formats.logs.log_file import LogFile
+from proctor.formats.logs.log_format import LogFormat
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
 
+_ARCHIVE: Final = b"PK\x03\x04"
+#: How Inspect begins a log; it may hold NaN, which its writer means, and is left to Inspect's own reader.
+_BEGINNING: Final = re.compile(r'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:\s*"\w+"\s*,\s*"eval"\s*:\s*\{')
 #: Not needed, and most of a log of agents. inspect_ai then leaves them unread in an archive.
 _UNREAD: Final = {"messages", "events", "store"}
 # Not by inspect_ai's value_to_float, which makes 0 of whatever it does not know.
@@ -159,3 +165,17 @@ def _graded(row: LoggedAnswer, sample: EvalSample, name: str, score: _Score | No
         why = f"stopped at its {sample.limit.type} limit, " if sample.limit is not None else ""
         return replace(row, error=f"{why}not scored by {name}")
     return replace(row, correct=grades.read(score.value, row.line, name), answer=score.answer)
+
+
+def _fits(log: LogFile) -> bool:
+    if log.data.startswith(_ARCHIVE) or _BEGINNING.match(log.text):
+        return True
+    # Rows are no document, and "results" is the word of another tool.
+    if log.first != "{" or "doc_id" in (log.head or {}) or isinstance(log.document.get("results"), list):
+        return False
+    return isinstance(log.document.get("eval"), dict) and isinstance(log.document.get("samples"), list)
+
+
+INSPECT: Final = LogFormat(
+    _fits, lambda log: read_inspect_log(log.path, "eval" if log.data.startswith(_ARCHIVE) else "json")
+)

@@ -26,6 +26,7 @@ from proctor.formats.logs.checks import (
     refuse,
     told,
 )
+from proctor.formats.logs.log_format import LogFormat
 from proctor.formats.meter import LOG_ROWS
 from proctor.formats.parquet_rows import open_parquet
 
@@ -185,3 +186,6 @@ def _gold(choices: Any, index: Any) -> str | None:
     if not isinstance(choices, list) or isinstance(chosen, bool) or not isinstance(chosen, int):
         return None
     return told(choices[chosen]) if 0 <= chosen < len(choices) else None
+
+
+LIGHTEVAL: Final = LogFormat(lambda log: log.data.startswith(b"PAR1"), lambda log: read_lighteval(log.path))

@@ -7,13 +7,17 @@ is the answer and the others are its samples.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable
 from typing import Any, Final
 
 from proctor.domain.run_log import LoggedAnswer, RunLog
 from proctor.formats.faults import shown
-from proctor.formats.logs.checks import Grades, Ids, one_limit, refuse, text_or_none, told
-from proctor.formats.rows import Row
+from proctor.formats.logs.checks import FirstFault, Grades, Ids, one_limit, refuse, text_or_none, told
+from proctor.formats.logs.log_file import LogFile
+from proctor.formats.logs.log_format import LogFormat
+from proctor.formats.meter import LOG_ROWS
+from proctor.formats.rows import Row, jsonl_rows
 
 #: For logs from before 0.4.4, whose rows do not name their metrics; the most used first.
 _METRICS: Final = ("exact_match", "acc", "pass@1", "em", "f1")
@@ -109,3 +113,14 @@ def _limit(arguments: Any) -> int | None:
                 limit: int = part[name]
                 return limit
     return None
+
+
+def _fits(log: LogFile) -> bool:
+    return log.first == "{" and "doc_id" in (log.head or {})
+
+
+def _read(log: LogFile) -> tuple[RunLog, ...]:
+    return read_lm_eval(log.source, jsonl_rows(io.BytesIO(log.data), FirstFault(log.source), LOG_ROWS))
+
+
+LM_EVAL: Final = LogFormat(_fits, _read)

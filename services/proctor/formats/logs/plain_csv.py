@@ -11,6 +11,8 @@ from typing import Final
 from proctor.domain.run_log import LoggedAnswer, RunLog
 from proctor.formats.faults import shown
 from proctor.formats.logs.checks import Grades, Ids, question_digest, refuse, tokens_or_none
+from proctor.formats.logs.log_file import LogFile
+from proctor.formats.logs.log_format import LogFormat
 from proctor.formats.rows import first_double
 
 NEEDED: Final = ("id", "correct")
@@ -72,3 +74,16 @@ def _answer(source: str, line: int, cells: dict[str, str], ids: Ids, grades: Gra
         question=question or None,
         expected=cells.get("expected") or None,
     )
+
+
+def _fits(log: LogFile) -> bool:
+    if log.first in ("[", "{"):
+        return False
+    try:
+        header = next(csv.reader([log.text.partition("\n")[0]]), [])
+    except csv.Error:
+        return False
+    return {name.strip() for name in header}.issuperset(NEEDED)
+
+
+PLAIN_CSV: Final = LogFormat(_fits, lambda log: (read_plain_csv(log.source, log.text),))

@@ -2,118 +2,158 @@
 
 from __future__ import annotations
 
-import io
-import json
-import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final, TypeVar
 
 from proctor.domain.errors import BadInputError
-from proctor.domain.run_log import RunLog
+from proctor.domain.plugins import ExtensionPoint
+from proctor.domain.run_log import LoggedAnswer, RunLog
 from proctor.formats.faults import shown
-from proctor.formats.logs.checks import FirstFault, refuse
-from proctor.formats.logs.eval_trust import read_eval_trust
-from proctor.formats.logs.inspect_log import read_inspect_log
-from proctor.formats.logs.lighteval_details import read_lighteval
-from proctor.formats.logs.lm_eval import read_lm_eval
-from proctor.formats.logs.plain_csv import read_plain_csv
+from proctor.formats.logs.checks import Ids, refuse
+from proctor.formats.logs.log_file import KNOWN, LogFile
+from proctor.formats.logs.log_format import LogFormat
+from proctor.formats.logs.plain_csv import PLAIN_CSV, read_plain_csv
 from proctor.formats.meter import LOG_ROWS
-from proctor.formats.rows import jsonl_rows, unreadable
 
-#: A log is read into memory; the largest of a benchmark of 10,000 items with long answers is a fifth of it.
-MAX_BYTES: Final = 1 << 28
-KNOWN: Final = (
-    "eval_trust JSON, lm-evaluation-harness --log_samples JSONL, Inspect's .eval or .json, lighteval's details "
-    "(Parquet), or CSV with the columns id and correct"
+T = TypeVar("T")
+_HERE: Final = "proctor.formats.logs"
+#: In the order in which a file is tried: what two of them would take is the first one's.
+LOG_FORMATS: Final = ExtensionPoint(
+    "proctor.formats",
+    "log format",
+    LogFormat,
+    {
+        "lighteval": f"{_HERE}.lighteval_details:LIGHTEVAL",
+        "inspect": f"{_HERE}.inspect_log:INSPECT",
+        "csv": f"{_HERE}.plain_csv:PLAIN_CSV",
+        "lm_eval": f"{_HERE}.lm_eval:LM_EVAL",
+        "eval_trust": f"{_HERE}.eval_trust:EVAL_TRUST",
+    },
 )
-#: How Inspect begins a log; it may hold NaN, which its writer means, and is left to Inspect's own reader.
-_INSPECT: Final = re.compile(r'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:\s*"\w+"\s*,\s*"eval"\s*:\s*\{')
-_CONSTANT: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|-?\b(?:NaN|Infinity)\b', re.DOTALL)
+_TEXTS: Final = ("content", "answer", "text", "finish_reason", "error", "question", "expected")
 
 
 def read_log(path: str | Path) -> tuple[RunLog, ...]:
     """The runs of a log, one for each filter, scorer or metric; the log's own primary one, named first, is first.
 
+    Proctor's own formats are tried first. What none of them knows is shown to the plug-ins', by the alphabet.
+
     Raises:
         BadInputError: with file and line, when the file is missing, empty or not what it says.
     """
-    path = Path(path)
-    source = str(path)
-    data = _bytes(path)
-    if data.startswith(b"PAR1"):
-        return read_lighteval(path)
-    if data.startswith(b"PK\x03\x04"):
-        return read_inspect_log(path, "eval")
-    text = _decoded(source, data)
-    if _INSPECT.match(text):
-        return read_inspect_log(path, "json")
-    first = text.lstrip()[:1]
-    if first == "[":
-        refuse(source, 1, f"one JSON array; a log is {KNOWN}")
-    if first != "{":
-        header = text.partition("\n")[0]
-        if "," not in header:
-            refuse(source, 1, f"begins with {shown(header[:60])}; a log is {KNOWN}")
-        return (read_plain_csv(source, text),)
-    document = _document(source, text)
-    if document is None:
-        return read_lm_eval(source, jsonl_rows(io.BytesIO(data), FirstFault(source), LOG_ROWS))
-    if isinstance(document.get("results"), list):
-        return (read_eval_trust(source, text, document),)
-    if isinstance(document.get("eval"), dict) and isinstance(document.get("samples"), list):
-        return read_inspect_log(path, "json")
-    refuse(source, 1, f"a JSON object with {shown(sorted(document)[:6])}; a log is {KNOWN}")
-
-
-def _bytes(path: Path) -> bytes:
+    log = LogFile.of(Path(path))
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise BadInputError(f"{path} is larger than {MAX_BYTES >> 20} MiB; is it a log of one run?")
-        data = path.read_bytes()
-    except OSError as error:
-        unreadable(path, error)
-    if data.startswith(b"\x1f\x8b"):
-        refuse(str(path), 1, f"a gzip archive, which is not read; unpack it, a log is {KNOWN}")
-    if not data.strip():
-        refuse(str(path), 1, f"the file is empty; a log is {KNOWN}")
-    return data
+        own = _own_format(log)
+    except BadInputError:
+        if (runs := _read_by_plugin(log)) is None:
+            raise
+        return runs
+    return tuple(own.read(log))
 
 
-def _decoded(source: str, data: bytes) -> str:
+def _own_format(log: LogFile) -> LogFormat:
+    """The first of Proctor's own formats that a file fits."""
+    for name in LOG_FORMATS.built_in:
+        if (found := LOG_FORMATS.get(name)).fits(log):
+            return found
+    if log.first == "[":
+        refuse(log.source, 1, f"one JSON array; a log is {KNOWN}")
+    if log.first != "{":
+        header = log.text.partition("\n")[0]
+        if "," in header:
+            # Its reader says best what a table lacks.
+            read_plain_csv(log.source, log.text)
+            return PLAIN_CSV
+        refuse(log.source, 1, f"begins with {shown(header[:60])}; a log is {KNOWN}")
+    refuse(log.source, 1, f"a JSON object with {shown(sorted(log.document)[:6])}; a log is {KNOWN}")
+
+
+def _read_by_plugin(log: LogFile) -> tuple[RunLog, ...] | None:
+    """The runs as the first plug-in reads them that the file fits; None where it fits none.
+
+    Raises:
+        BadInputError: the plug-in refuses the file, or fails; where the file fits none, that one could not be asked.
+    """
+    failed: BadInputError | None = None
+    for name in LOG_FORMATS.names[len(LOG_FORMATS.built_in) :]:
+        reader = f"the log format {name!r} of {LOG_FORMATS.origin(name)}"
+        try:
+            found = LOG_FORMATS.get(name)
+            fits = _of_plugin(partial(_fits, found), log, reader)
+        except BadInputError as error:
+            failed = failed or error
+            continue
+        if fits:
+            runs = _of_plugin(partial(_read, found), log, reader)
+            _check(log.source, runs, reader)
+            read_as = f"{name} of {LOG_FORMATS.origin(name)}"
+            return tuple(replace(run, source=log.source, format=read_as) for run in runs)
+    if failed is not None:
+        raise failed
+    return None
+
+
+def _fits(found: LogFormat, log: LogFile) -> bool:
     try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        refuse(source, line, f"byte {data[error.start]:#04x} is not UTF-8; save the file as UTF-8")
+        return found.fits(log)
+    except BadInputError:
+        # What it looked for cannot be had of this file, e.g. text.
+        return False
 
 
-def _document(source: str, text: str) -> dict[str, Any] | None:
-    """The whole file as one object; None where it is rows, an object on each line."""
-    head = text.lstrip().partition("\n")[0]
+def _read(found: LogFormat, log: LogFile) -> tuple[RunLog, ...]:
+    return tuple(found.read(log))
+
+
+def _of_plugin(function: Callable[[LogFile], T], log: LogFile, reader: str) -> T:
     try:
-        row = json.loads(head)
-    except (ValueError, RecursionError):
-        row = None
-    if isinstance(row, dict) and "doc_id" in row:
-        return None
-    try:
-        document = json.loads(text, parse_constant=_no_constant)
-    except json.JSONDecodeError as error:
-        if isinstance(row, dict):
-            refuse(source, 1, f"an object with {shown(sorted(row)[:6])} on the first line; a log is {KNOWN}")
-        refuse(source, error.lineno, f"not JSON at column {error.colno}: {error.msg}")
-    except RecursionError:
-        refuse(source, 1, "nests too deep to be a log")
-    except ValueError as error:
-        refuse(source, _line_of_constant(text), str(error))
-    assert isinstance(document, dict)
-    return document
+        return function(log)
+    except BadInputError:
+        raise
+    except Exception as error:
+        # Somebody else's code: whatever it raises is its fault, and has to be said with its name.
+        raise BadInputError(f"{log.source}: {reader} failed: {type(error).__name__}: {shown(str(error))}") from error
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number; write a grade as true or false, and null where there is none")
+def _check(source: str, runs: Sequence[Any], reader: str) -> None:
+    """Hold what a plug-in's reader gives to what Proctor's own readers hold themselves to."""
+    if not runs or not all(isinstance(run, RunLog) and run.answers for run in runs):
+        raise BadInputError(f"{source}: {reader} found no run with an answer in it")
+    answers = sum(len(run.answers) for run in runs)
+    if answers > LOG_ROWS.rows:
+        raise BadInputError(f"{source}: {reader} found {answers:,} answers; at most {LOG_ROWS.rows:,} are read")
+    size = 0
+    for run in runs:
+        ids = Ids(source)
+        for answer in run.answers:
+            fault = _fault(answer)
+            if fault is not None:
+                line = answer.line if isinstance(answer, LoggedAnswer) and isinstance(answer.line, int) else 1
+                refuse(source, line, f"{reader} gave an answer {fault}")
+            ids.read(answer.item_id, answer.line, "item_id")
+            size += sum(len(text) for text in (*_texts(answer), *answer.samples))
+    if size > LOG_ROWS.total_bytes:
+        raise BadInputError(f"{source}: {reader} found more than {LOG_ROWS.total_bytes >> 20} MiB of text")
 
 
-def _line_of_constant(text: str) -> int:
-    start = next((match.start() for match in _CONSTANT.finditer(text) if not match[0].startswith('"')), 0)
-    return text.count("\n", 0, start) + 1
+def _fault(answer: Any) -> str | None:
+    """What is wrong with an answer, in words; None where nothing is."""
+    if not isinstance(answer, LoggedAnswer):
+        return f"that is {shown(answer)}, and no LoggedAnswer"
+    if not isinstance(answer.item_id, str) or not isinstance(answer.line, int):
+        return "without an item_id that is text, or a line that is a number"
+    if answer.correct is not None and not isinstance(answer.correct, bool):
+        return f"whose correct is {shown(answer.correct)}, which is none of true, false and none"
+    odd = [name for name in _TEXTS if not isinstance(getattr(answer, name), str | None)]
+    if odd or not all(isinstance(text, str) for text in answer.samples):
+        return f"whose {odd[0] if odd else 'samples'} is no text"
+    if answer.tokens is not None and (not isinstance(answer.tokens, int) or answer.tokens < 0):
+        return f"with {shown(answer.tokens)} tokens"
+    return None
+
+
+def _texts(answer: LoggedAnswer) -> list[str]:
+    return [text for name in _TEXTS if (text := getattr(answer, name)) is not None]
