@@ -82,7 +82,7 @@ def heed_signals() -> None:
 
 
 @contextmanager
-def ending(process: subprocess.Popen[AnyStr], *, within_s: float = 20.0) -> Iterator[subprocess.Popen[AnyStr]]:
+def ending(process: subprocess.Popen[AnyStr], *, within_s: float = 30.0) -> Iterator[subprocess.Popen[AnyStr]]:
     """The process, which is ended at exit, pass or fail, and whose pipes are closed.
 
     Args:
