@@ -141,6 +141,8 @@ def test_where_public_urls_are_open_one_is_asked_at_public_addresses_only() -> N
         "https://[fe80::1]",
         "https://224.0.0.1",
         "https://100.64.0.1",
+        "https://168.63.129.16",
+        "https://[64:ff9b::a9fe:a9fe]",
     ],
 )
 def test_where_public_urls_are_open_clear_text_and_private_addresses_stay_closed(url: str) -> None:

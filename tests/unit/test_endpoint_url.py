@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.domain.endpoint_url import EndpointUrl, OddUrlError, endpoint_url, shown
+from proctor.domain.endpoint_url import EndpointUrl, OddUrlError, endpoint_url
+from proctor.domain.url import shown
 
 
 @pytest.mark.parametrize(

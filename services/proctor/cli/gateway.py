@@ -14,6 +14,7 @@ from proctor.cli.options import home_option
 from proctor.cli.serving import secrecy, serving_options, tls_of, tokens_of, with_own_token
 from proctor.cli.terminal import say
 from proctor.domain.errors import BadInputError
+from proctor.domain.host import LOOPBACK
 from proctor.domain.problems import visible
 
 
@@ -22,7 +23,7 @@ from proctor.domain.problems import visible
 @click.option(
     "--host",
     envvar="PROCTOR_GATEWAY_HOST",
-    default="127.0.0.1",
+    default=LOOPBACK,
     show_default=True,
     help=f"Address to listen on; one that other machines reach needs {TOKEN_VARIABLE}. [env: PROCTOR_GATEWAY_HOST]",
 )

@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from proctor.domain.errors import ExitCode
+from proctor.domain.host import LOOPBACK
 from proctor.domain.messages import QUEUES, SERVICES
 
 INFERENCE = "inference"
@@ -45,7 +46,7 @@ _GRPC_POLLING = ("GRPC_EXPERIMENTS", "-event_engine_client")
 @click.option(
     "--metrics-host",
     envvar="PROCTOR_METRICS_HOST",
-    default="127.0.0.1",
+    default=LOOPBACK,
     show_default=True,
     help="Address to serve metrics on; 0.0.0.0 lets other machines scrape it. [env: PROCTOR_METRICS_HOST]",
 )

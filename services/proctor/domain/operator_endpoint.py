@@ -17,13 +17,14 @@ from pydantic_core import PydanticCustomError
 from proctor.domain.backends import Backend
 from proctor.domain.base import Frozen
 from proctor.domain.endpoint import Balance, Discovery, DnsDiscovery, Replica
-from proctor.domain.endpoint_url import EndpointUrl, OddUrlError, backend_of, endpoint_url, shown
+from proctor.domain.endpoint_url import EndpointUrl, OddUrlError, backend_of, endpoint_url
 from proctor.domain.errors import BadInputError
 from proctor.domain.operator_json import operator_object
 from proctor.domain.plugins import HANDED_IN
 from proctor.domain.prices import Price
 from proctor.domain.prices import Prices as Prices
 from proctor.domain.problems import path_text, quoted
+from proctor.domain.url import shown
 
 _EXAMPLE: Final = '{"prod": "grpc://triton:8001", "org/model": {"url": "https://host/v1", "private": true}}'
 _MAX_ID: Final = 200

@@ -8,11 +8,11 @@ from typing import Any, Literal, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt, MaxLen
 
-from proctor.domain.endpoint_url import shown as url_shown
 from proctor.domain.problems import Fault, Path, Problem, path_text, quoted, value_at
 from proctor.domain.suite import Suite
 from proctor.domain.suite_fields import Place, fields_of, place_at, places_by_name
 from proctor.domain.suite_rules import CROSS_FIELD, cross_field_fault
+from proctor.domain.url import shown as url_shown
 
 #: Longer names are no slip of the keyboard, and comparing them is slow.
 _COMPARABLE_CHARACTERS = 64

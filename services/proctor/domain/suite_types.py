@@ -9,7 +9,8 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from proctor.domain.canonical import DIGEST_OR_PREFIX
-from proctor.domain.endpoint_url import IN_PROCESS, UNIX, OddUrlError, endpoint_url
+from proctor.domain.endpoint_url import IN_PROCESS, OddUrlError, endpoint_url
+from proctor.domain.url import UNIX
 
 _ENDPOINT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 

@@ -14,14 +14,16 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import Any, Final, NoReturn
-from urllib.parse import quote, urljoin, urlsplit
+from typing import Any, Final, NamedTuple, NoReturn
+from urllib.parse import quote, urljoin
 
 import httpx
 
 from proctor.domain.errors import BadInputError, ProctorError
-from proctor.domain.hub import HubAccess
+from proctor.domain.hub import DEFAULT_ENDPOINT, HubAccess
 from proctor.domain.suite import DatasetSection
+from proctor.domain.url import Place, UrlFault, parts_of
+from proctor.domain.url import shown as shown_url
 from proctor.formats.faults import shown
 from proctor.formats.hub_tree import HubFile, files_of_split, listed_file
 from proctor.formats.meter import MAX_BYTES
@@ -68,12 +70,27 @@ def hub_files(section: DatasetSection, access: HubAccess) -> Iterator[list[Path]
         yield paths
 
 
+class _Server(NamedTuple):
+    """Which server a URL asks, and as whom."""
+
+    scheme: str
+    place: Place
+    user: str | None
+
+
 class _Hub:
     """One repository of the hub at one commit."""
 
     def __init__(self, section: DatasetSection, access: HubAccess) -> None:
         self._name = f"the dataset {section.hub_id!r} at {section.hub_revision}"
         self._base = access.endpoint.rstrip("/")
+        server = _server(self._base)
+        if server is None:
+            raise ProctorError(
+                f"{self._name} cannot be fetched from the hub: HF_ENDPOINT is {shown_url(self._base)}, and must be a "
+                f"URL like {DEFAULT_ENDPOINT}"
+            )
+        self._server = server
         self._id, self._revision = quote(str(section.hub_id)), section.hub_revision
         self._token = access.token
         self._until = time.monotonic() + MAX_SECONDS
@@ -127,12 +144,11 @@ class _Hub:
 
     @contextmanager
     def _get(self, url: str, *, redirects: int) -> Iterator[httpx.Response]:
-        own = urlsplit(self._base)
         for _ in range(redirects + 1):
-            there = urlsplit(url)
+            there = _server(url)
             # The token is the hub's alone, and what a hub on https sends elsewhere stays on https.
-            is_hub = (there.scheme, there.netloc) == (own.scheme, own.netloc)
-            if there.scheme != own.scheme or (not is_hub and there.username is not None):
+            is_hub = there == self._server
+            if there is None or there.scheme != self._server.scheme or (not is_hub and there.user is not None):
                 raise ProctorError(f"{self._name}: the hub leads to {shown(url)}, which is not followed; {_MEND}")
             headers = {"Authorization": f"Bearer {self._token}"} if self._token and is_hub else {}
             try:
@@ -186,3 +202,12 @@ class _Hub:
         if not isinstance(page, list):
             raise ProctorError(f"{self._name}: the hub's listing is no JSON list; is HF_ENDPOINT a hub?")
         return page
+
+
+def _server(url: str) -> _Server | None:
+    """Whom a URL asks; None where readers could disagree on it. Its path and query are the hub's own affair."""
+    try:
+        parts = parts_of(url, most_characters=None)
+        return _Server(parts.scheme, parts.place(), parts.user)
+    except UrlFault:
+        return None

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
-from urllib.parse import urlsplit
 
 import grpc
 
 from proctor.domain.errors import BadInputError, ProctorError, StackError
 from proctor.domain.messages import Priority
 from proctor.domain.problems import visible
+from proctor.domain.url import UrlFault, read_url
 from proctor.formats.named_file import read_named_file
 from proctor.formats.suites import load_suite, read_suite_file
 from proctor.gateway.convert import listed_of, priority_name, status_of, submitted_of
@@ -73,16 +73,15 @@ class ServerAddress(NamedTuple):
             BadInputError: when it is of another form.
         """
         try:
-            parts = urlsplit(text)
-            host, port = parts.hostname, parts.port
-        except ValueError:
-            parts, host, port = None, None, None
-        if parts is None or parts.scheme not in _SCHEMES or not host or parts.path.strip("/") or "@" in parts.netloc:
+            url = read_url(text)
+        except UrlFault:
+            url = None
+        if url is None or url.scheme not in _SCHEMES or url.path.strip("/"):
             raise BadInputError(
                 f"--server is '{visible(text[:80])}', but must be grpc://host:port, or grpcs://host:port for TLS, e.g. "
                 f"grpc://127.0.0.1:{_DEFAULT_PORT}"
             )
-        return cls(Address(host, port or _DEFAULT_PORT), _SCHEMES[parts.scheme])
+        return cls(Address(url.host, url.port or _DEFAULT_PORT), _SCHEMES[url.scheme])
 
 
 class RemoteDesk:

@@ -18,6 +18,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
+from proctor.domain.host import LOOPBACK
 from proctor.localstack.basic_auth import BasicAuth
 
 #: What is asked for; the password comes in the environment, which only the owner of a process can read.
@@ -70,7 +71,7 @@ def main() -> None:
     guarded = BasicAuth(app, USER, password, realm="MLflow of a local Proctor stack")
     uvicorn.run(
         guarded,
-        host="127.0.0.1",
+        host=LOOPBACK,
         port=port,
         log_level="warning",
         timeout_graceful_shutdown=2,

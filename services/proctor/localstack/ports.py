@@ -7,6 +7,8 @@ import socket
 from contextlib import ExitStack
 from pathlib import Path
 
+from proctor.domain.host import LOOPBACK
+
 _RANGE_FILE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _LOWEST = 20_000
 _TRIES = 200
@@ -35,7 +37,7 @@ def free_ports(count: int, rng: random.Random) -> list[int]:
             port = rng.randrange(low, high) if high - low > 1_000 and attempt < _TRIES else 0
             probe = held.enter_context(socket.socket())
             try:
-                probe.bind(("127.0.0.1", port))
+                probe.bind((LOOPBACK, port))
             except OSError:
                 continue
             found.append(probe.getsockname()[1])

@@ -32,6 +32,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from proctor.domain.host import LOOPBACK
 from proctor.localstack.log_files import ServiceLog, keeping_logs
 from proctor.localstack.restarts import Restarts
 from proctor.localstack.service import Plan, Readiness, Service, ServiceState
@@ -368,7 +369,7 @@ def _is_ready(ready: Readiness, log: Path, log_from: int) -> bool:
 
 def _connection(ready: Readiness) -> socket.socket:
     if ready.kind != "unix":
-        return socket.create_connection(("127.0.0.1", ready.port), timeout=_PROBE_TIMEOUT_S)
+        return socket.create_connection((LOOPBACK, ready.port), timeout=_PROBE_TIMEOUT_S)
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.settimeout(_PROBE_TIMEOUT_S)

@@ -13,12 +13,14 @@ import time
 from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import httpx
 
 from proctor.domain.errors import RegistryError
+from proctor.domain.host import is_loopback
 from proctor.domain.problems import visible
+from proctor.domain.url import Url, UrlFault, parts_of, url_of, without_secrets
 
 _TIMEOUT_S = 10.0
 _PAGE_SIZE = 200
@@ -59,23 +61,22 @@ class MlflowClient:
     """Calls to one MLflow server. Redirects are not followed, so that credentials stay where they belong."""
 
     def __init__(self, uri: str, *, environ: Mapping[str, str] = os.environ) -> None:
-        parts = urlsplit(uri)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        url, user, password = _url_and_user(uri)
+        if url is None or url.scheme not in ("http", "https"):
             raise RegistryError(
-                f"the registry URI {visible(_without_user(uri))!r} is no http or https URL; Proctor writes through an "
-                "MLflow server, e.g. PROCTOR_REGISTRY_URI=http://127.0.0.1:5000"
+                f"the registry URI {visible(without_secrets(uri))!r} is no http or https URL; Proctor writes through "
+                "an MLflow server, e.g. PROCTOR_REGISTRY_URI=http://127.0.0.1:5000"
             )
-        self.uri = _without_user(uri).rstrip("/")
-        loopback = parts.hostname in ("127.0.0.1", "localhost", "::1")
+        self.uri = url.text.rstrip("/")
         self._http = httpx.Client(
             # Without user and password: httpx logs the URLs that it calls.
             base_url=f"{self.uri}/api/2.0/mlflow/",
             timeout=_TIMEOUT_S,
             # What is compressed may inflate to a million times its size.
             headers={**_authorisation(environ), "Accept-Encoding": "identity"},
-            auth=_basic(parts.username, parts.password, environ),
+            auth=_basic(user, password, environ),
             # A proxy of the environment is never the way to this machine.
-            trust_env=not loopback,
+            trust_env=not is_loopback(url.host),
         )
 
     def __enter__(self) -> Self:
@@ -184,9 +185,13 @@ class MlflowClient:
         return RegistryRefusedError(f"{said}, {_quote(code)}: {_quote(str(answer.get('message', '')))}", code)
 
 
-def _without_user(uri: str) -> str:
-    parts = urlsplit(uri)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+def _url_and_user(uri: str) -> tuple[Url | None, str | None, str | None]:
+    """Where the server is, and the user name and password before its host; no URL where it cannot be read."""
+    try:
+        parts = parts_of(uri)
+        return url_of(parts._replace(user=None)), *parts.credentials()
+    except UrlFault:
+        return None, None, None
 
 
 def _authorisation(environ: Mapping[str, str]) -> dict[str, str]:

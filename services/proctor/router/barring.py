@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-from proctor.domain.endpoint_url import shown
+from proctor.domain.url import shown
 from proctor.router.audit import AuditView
 from proctor.router.inputs import AuditInputs
 from proctor.router.submit.allowed import approved

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
-from urllib.parse import urlsplit
+from typing import NamedTuple
 
-_DEFAULT_PORT: Final = 8001
-_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+from proctor.domain.endpoint_url import OddUrlError, endpoint_url
+from proctor.domain.host import is_loopback
+from proctor.domain.url import UNIX, Place
 
 
 class TritonAddress(NamedTuple):
@@ -16,6 +16,10 @@ class TritonAddress(NamedTuple):
     secure: bool
     loopback: bool
     path: str
+    """Without a slash at its end."""
+    host: str = ""
+    """Without brackets; empty for a socket."""
+    port: int = 0
 
     def channel_options(self, *, max_receive_bytes: int) -> list[tuple[str, int]]:
         """Options of a channel that sends requests of any size and takes answers of up to `max_receive_bytes`."""
@@ -39,16 +43,19 @@ def triton_address(url: str) -> TritonAddress:
     Raises:
         ValueError: the URL is none of these. It has no message for people: only the caller knows what the URL is of.
     """
-    parts = urlsplit(url)
-    odd = parts.username is not None or parts.query or parts.fragment or any(mark.isspace() for mark in url)
-    if parts.scheme == "unix" and parts.path.startswith("/") and not (parts.netloc or odd):
-        return TritonAddress(f"unix:{parts.path}", secure=False, loopback=True, path="")
-    if parts.scheme not in ("grpc", "grpcs") or not parts.hostname or odd:
+    try:
+        place = endpoint_url(url)
+    except OddUrlError:
+        raise ValueError(url) from None
+    if place.scheme == UNIX:
+        return TritonAddress(f"unix:{place.path}", secure=False, loopback=True, path="")
+    if place.scheme not in ("grpc", "grpcs"):
         raise ValueError(url)
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return TritonAddress(
-        f"{host}:{parts.port or _DEFAULT_PORT}",
-        parts.scheme == "grpcs",
-        parts.hostname in _LOOPBACK,
-        parts.path,
+        Place(place.host, place.port).text,
+        place.scheme == "grpcs",
+        is_loopback(place.host),
+        place.path,
+        place.host,
+        place.port or 0,
     )

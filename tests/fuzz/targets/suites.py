@@ -60,7 +60,7 @@ TARGETS = (
     ),
     Target(
         "operator_endpoints",
-        ("proctor.domain.operator_endpoint", "proctor.domain.endpoint_url"),
+        ("proctor.domain.operator_endpoint", "proctor.domain.endpoint_url", "proctor.domain.url"),
         _feed_endpoints,
         lambda: [json.dumps(_ENDPOINTS).encode()],
         (BadInputError,),
@@ -68,7 +68,7 @@ TARGETS = (
     ),
     Target(
         "endpoint_url",
-        ("proctor.domain.endpoint_url",),
+        ("proctor.domain.endpoint_url", "proctor.domain.url"),
         _feed_url,
         lambda: [
             b"grpc://triton:8001", b"https://host/v1/infer", b"http://[::1]:80/v1", b"http://127.1/v1",

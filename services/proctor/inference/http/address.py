@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from proctor.domain.errors import BadInputError
-
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
-_USER_INFO = re.compile(r"//[^/]*@")
+from proctor.domain.host import is_loopback
+from proctor.domain.url import Place, UrlFault, read_url, shown
 
 
 class HttpAddress(NamedTuple):
@@ -36,30 +33,21 @@ def http_address(url: str, *, example: str, name: str | None = None) -> HttpAddr
         name: the host as keys are kept by, where the URL has an address instead.
 
     Raises:
-        BadInputError: it is another kind of URL, or holds what may be a key: user information, a query, a fragment.
+        BadInputError: it is another kind of URL, one that readers could take for different places, or holds what may
+            be a key: user information, a query, a fragment.
     """
     try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        host, port = None, None
-    if host is None or parts.scheme not in ("http", "https") or parts.username is not None:
-        raise _refusal(url, example)
-    if parts.query or parts.fragment or any(character.isspace() for character in url):
-        raise _refusal(url, example)
-    known_as = name or host
-    bracketed = f"[{known_as}]" if ":" in known_as else known_as
+        found = read_url(url)
+    except UrlFault:
+        found = None
+    if found is None or found.scheme not in ("http", "https"):
+        raise BadInputError(
+            f"the endpoint {shown(url)} is not a URL like {example} without user name, query or fragment (keys go in "
+            "the environment)"
+        )
     return HttpAddress(
-        url=f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}",
-        host=bracketed if port is None else f"{bracketed}:{port}",
-        encrypted=parts.scheme == "https",
-        loopback=host in LOOPBACK,
-    )
-
-
-def _refusal(url: str, example: str) -> BadInputError:
-    shown = _USER_INFO.sub("//…@", re.split(r"[?#]", url, maxsplit=1)[0])[:200]
-    return BadInputError(
-        f"the endpoint {shown!r} is not a URL like {example} without user name, query or fragment (keys go in the "
-        "environment)"
+        url=found.text.rstrip("/"),
+        host=Place(name or found.host, found.port).text,
+        encrypted=found.scheme == "https",
+        loopback=is_loopback(found.host),
     )

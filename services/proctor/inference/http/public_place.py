@@ -7,46 +7,21 @@ peer is checked again before a byte is sent.
 
 from __future__ import annotations
 
-import asyncio
-import ipaddress
-import socket
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 from proctor.domain.errors import BadInputError, EndpointError
+from proctor.domain.host import is_public
+from proctor.domain.url import Place
+from proctor.inference.look_up import addresses_of
 from proctor.runtime.triton_channel import TritonAddress
 
-_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-#: Public by their number alone: Azure's machine agent, and IETF's own block, in which Oracle's metadata service is.
-_INTERNAL = (ipaddress.ip_network("168.63.129.16/32"), ipaddress.ip_network("192.0.0.0/24"))
-#: IPv4 addresses behind a NAT64 gateway (RFC 6052, section 2.1): the last 32 bits are the address.
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
-
-
-class Place(NamedTuple):
+class Target(NamedTuple):
     """Where a gRPC channel connects to, and the options that keep the name for what is not the address."""
 
     target: str
     options: tuple[tuple[str, str | int], ...] = ()
-
-
-def is_public(address: str) -> bool:
-    """Whether an IP address is one of the public internet: not private, loopback, link-local, metadata, multicast.
-
-    An IPv6 address that carries an IPv4 address (mapped, 6to4, Teredo, NAT64) is as public as that.
-    """
-    try:
-        parsed: _Address = ipaddress.ip_address(address)
-    except ValueError:
-        return False
-    return all(
-        one.is_global
-        and not one.is_multicast
-        and not one.is_reserved
-        and not any(one in network for network in _INTERNAL)
-        for one in _carried(parsed)
-    )
 
 
 def check_encrypted(url: str, *, encrypted: bool) -> None:
@@ -65,10 +40,9 @@ async def public_addresses(host: str, port: int) -> list[str]:
         EndpointError: one of them is not public, or it has none.
     """
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = await addresses_of(host, port)
     except OSError as error:
         raise EndpointError(f"the host {host!r} has no address: {error}") from None
-    addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
     for address in addresses:
         _check(host, address)
     return addresses
@@ -94,7 +68,7 @@ def peer_check() -> Callable[[str, Any], Awaitable[None]]:
     return trace
 
 
-async def place_of(address: TritonAddress, server_name: str | None, *, public_only: bool) -> Place:
+async def place_of(address: TritonAddress, server_name: str | None, *, public_only: bool) -> Target:
     """Where to connect to for an address: itself, or the checked addresses that its name has now.
 
     Args:
@@ -105,19 +79,18 @@ async def place_of(address: TritonAddress, server_name: str | None, *, public_on
     Raises:
         EndpointError: only public addresses are allowed, and one of them is not.
     """
-    host, _, port = address.target.rpartition(":")
     named: tuple[tuple[str, str | int], ...] = ()
     if address.secure and (public_only or server_name is not None):
-        name = server_name or host.strip("[]")
+        name = server_name or address.host
         named = (("grpc.ssl_target_name_override", name), ("grpc.default_authority", name))
     if not public_only:
-        return Place(address.target, named)
-    addresses = await public_addresses(host.strip("[]"), int(port))
+        return Target(address.target, named)
+    addresses = await public_addresses(address.host, address.port)
     four = [one for one in addresses if ":" not in one]
     # gRPC's address lists are of one family.
-    listed = ",".join(f"{one}:{port}" for one in four) or ",".join(f"[{one}]:{port}" for one in addresses)
+    listed = ",".join(Place(one, address.port).text for one in four or addresses)
     # A proxy would look the name up again.
-    return Place(f"{'ipv4' if four else 'ipv6'}:{listed}", (*named, ("grpc.enable_http_proxy", 0)))
+    return Target(f"{'ipv4' if four else 'ipv6'}:{listed}", (*named, ("grpc.enable_http_proxy", 0)))
 
 
 def _check(host: str, address: str) -> None:
@@ -126,19 +99,3 @@ def _check(host: str, address: str) -> None:
             f"the host {host!r} is at {address}, which is not a public address; a private endpoint must be named by "
             "the operator in the worker's configuration"
         )
-
-
-def _carried(address: _Address) -> list[_Address]:
-    """The address and the IPv4 addresses that it carries."""
-    if isinstance(address, ipaddress.IPv4Address):
-        return [address]
-    if address.ipv4_mapped is not None:
-        return [address.ipv4_mapped]
-    if address in _NAT64:
-        return [ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)]
-    carried: list[_Address] = [address]
-    if address.sixtofour is not None:
-        carried.append(address.sixtofour)
-    if address.teredo is not None:
-        carried.extend(address.teredo)
-    return carried

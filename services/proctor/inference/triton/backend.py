@@ -184,7 +184,7 @@ def _address(url: str) -> TritonAddress:
         address = triton_address(url)
     except ValueError:
         address = None
-    if address is None or address.path not in ("", "/"):
+    if address is None or address.path:
         raise BadInputError(
             f"the Triton endpoint {url[:200]!r} is not a URL like grpc://host:8001 or grpcs://host:8001"
         )

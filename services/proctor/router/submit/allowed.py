@@ -12,11 +12,13 @@ import shlex
 from typing import NamedTuple
 
 from proctor.domain.endpoint import EndpointSpec
-from proctor.domain.endpoint_url import ENCRYPTED, EndpointUrl, endpoint_url, shown
+from proctor.domain.endpoint_url import ENCRYPTED, EndpointUrl, endpoint_url
 from proctor.domain.errors import BadInputError
+from proctor.domain.host import is_loopback, is_public
 from proctor.domain.operator_endpoint import OperatorEndpoint, OtherEndpoints
 from proctor.domain.prices import Prices
 from proctor.domain.suite import Backend
+from proctor.domain.url import shown
 from proctor.runtime.settings import Settings
 
 
@@ -141,7 +143,7 @@ def _check_public(field: str, name: str, place: EndpointUrl) -> None:
             "or have the operator name it in PROCTOR_ENDPOINTS"
         )
     address = place.address
-    if place.host == "localhost" or (address is not None and (not address.is_global or address.is_multicast)):
+    if is_loopback(place.host) or (address is not None and not is_public(place.host)):
         raise BadInputError(
             f"{field} is {shown(name)}, which is no public address; have the operator name it in PROCTOR_ENDPOINTS"
         )

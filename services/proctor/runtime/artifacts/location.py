@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from proctor.domain.errors import BadInputError
+from proctor.domain.url import UrlFault, parts_of, url_of
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 #: "General purpose buckets naming rules", Amazon S3 User Guide.
@@ -65,18 +65,18 @@ def s3_location(text: str, endpoint_url: str | None) -> S3Location | None:
 
 def _endpoint(url: str) -> str:
     try:
-        parts = urlsplit(url)
-        # Reading the port is what finds a bad one.
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        parts, usable = urlsplit(""), False
-    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
-        # Not shown: what stands there may be a secret.
-        raise BadInputError(
-            "the S3 endpoint holds more than an address: give it (PROCTOR_S3_ENDPOINT_URL) as in "
-            "https://minio.example:9000, and credentials in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-        )
-    if not usable or not _URL_CHARACTERS.fullmatch(url):
+        parts = parts_of(url)
+        parts.place()
+        if parts.says_more:
+            # Not shown: what stands there may be a secret.
+            raise BadInputError(
+                "the S3 endpoint holds more than an address: give it (PROCTOR_S3_ENDPOINT_URL) as in "
+                "https://minio.example:9000, and credentials in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+            )
+        usable = bool(_URL_CHARACTERS.fullmatch(url_of(parts).text))
+    except UrlFault:
+        usable = False
+    if not usable or parts.scheme not in ("http", "https"):
         raise BadInputError(
             f"the S3 endpoint is {_shown(url)}, but must be an http or https URL, e.g. https://minio.example:9000; "
             "PROCTOR_S3_ENDPOINT_URL or AWS_ENDPOINT_URL sets it"

@@ -15,12 +15,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from proctor.domain.host import is_loopback
 from proctor.runtime.files import write_atomic
 from proctor.runtime.processes import is_same_process, started_at_ticks
 
 GATEWAY: Final = "gateway"
 PERTURBATION: Final = "perturbation"
-_LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 #: A token and two numbers; whatever is longer was not written here.
 MAX_FILE_BYTES: Final = 4096
 
@@ -50,7 +50,7 @@ def own_token(home: Path, service: str) -> Iterator[tuple[str, Callable[[int], N
 
 def token_of_own_server(home: Path, service: str, host: str, port: int) -> str | None:
     """The token of a server that runs in a home and listens there; None where it has none, or is not this home's."""
-    if host.strip("[]") not in _LOOPBACK:
+    if not is_loopback(host):
         return None
     try:
         with _file(home, service, port).open("rb") as stream:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import ssl
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -10,6 +9,8 @@ from typing import Any, Final, NamedTuple
 import grpc
 
 from proctor.domain.errors import BadInputError
+from proctor.domain.host import is_loopback, unbracketed
+from proctor.domain.url import Place, UrlFault, read_place
 
 #: A caller that vanished without a word is noticed after these two together, and gives back its place.
 _KEEPALIVE_MS: Final = 60_000
@@ -46,23 +47,21 @@ class Address(NamedTuple):
         Raises:
             BadInputError: when it is of another form.
         """
-        host, colon, port = text.rpartition(":")
-        bare = host.startswith("[") == host.endswith("]") and (":" not in host or host.startswith("["))
-        if not (colon and host and bare and port.isascii() and port.isdigit() and int(port) <= 65_535):
+        try:
+            place = read_place(text, lowest_port=0)
+        except UrlFault:
+            place = None
+        if place is None or place.port is None:
             raise BadInputError(f"--listen is {text[:80]!r}, but must be host:port, e.g. 127.0.0.1:50051")
-        return cls(host, int(port))
+        return cls(place.host, place.port)
 
     @property
     def loopback(self) -> bool:
         """Whether only this machine can reach it."""
-        try:
-            return ipaddress.ip_address(self.host.strip("[]")).is_loopback
-        except ValueError:
-            return self.host == "localhost"
+        return is_loopback(self.host)
 
     def __str__(self) -> str:
-        bare = self.host.strip("[]")
-        return f"[{bare}]:{self.port}" if ":" in bare else f"{bare}:{self.port}"
+        return Place(unbracketed(self.host), self.port).text
 
 
 def server_options(max_message_bytes: int, max_calls: int) -> list[tuple[str, int]]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
-import socket
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
-from urllib.parse import urlsplit
 
 from proctor.domain.endpoint import DnsDiscovery, Replica
+from proctor.domain.host import is_address
+from proctor.domain.url import read_url
 from proctor.inference.balancing.discovery.found import Found
+from proctor.inference.look_up import addresses_of
 
 LookUp = Callable[[str], Awaitable[Sequence[str]]]
 
@@ -33,7 +33,7 @@ class DnsNames:
     async def watch(self, found: Callable[[Sequence[Found]], None], missed: Callable[[str], None]) -> None:
         """See `Discovery.watch`."""
         known: list[Found] = []
-        host = urlsplit(self._settings.url).hostname or ""
+        host = read_url(self._settings.url).host
         while True:
             try:
                 async with asyncio.timeout(_TIMEOUT_S):
@@ -51,27 +51,6 @@ class DnsNames:
             await asyncio.sleep(self._settings.refresh_s)
 
 
-async def addresses_of(host: str) -> Sequence[str]:
-    """The addresses that a host has now. Raises OSError where it has none."""
-    entries = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    return [str(entry[4][0]) for entry in entries]
-
-
 def with_host(url: str, address: str) -> str:
     """A URL with an address in its host's place; an IPv6 address in brackets."""
-    parts = urlsplit(url)
-    port = "" if parts.port is None else f":{parts.port}"
-    return parts._replace(netloc=in_url(address) + port).geturl()
-
-
-def is_address(text: str) -> bool:
-    """Whether it is an IP address that any machine understands: one with a zone is another on each."""
-    try:
-        return getattr(ipaddress.ip_address(text), "scope_id", None) is None
-    except ValueError:
-        return False
-
-
-def in_url(address: str) -> str:
-    """An address as a URL has it."""
-    return f"[{address}]" if ":" in address else address
+    return read_url(url)._replace(host=address).text

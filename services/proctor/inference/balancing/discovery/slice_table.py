@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from proctor.domain.endpoint import EndpointSliceDiscovery, Replica
-from proctor.inference.balancing.discovery.dns import in_url, is_address
+from proctor.domain.host import in_url, is_address
 from proctor.inference.balancing.discovery.found import Found
 
 
