@@ -6,7 +6,7 @@ from proctor.domain.canonical import short_id
 from proctor.domain.errors import StoreError
 from proctor.domain.manifest import AnsweredShard, CompletionSet, GradeSet
 from proctor.domain.trial import Completion, Outcome, Shard, Trial
-from proctor.grading import Extractor
+from proctor.grading import Extractor, read_answer
 from proctor.scorer.grading.targets import Targets
 
 
@@ -61,7 +61,4 @@ def _outcome(trial: Trial, completion: Completion, targets: Targets) -> Outcome 
     target = targets.by_item[trial.item_id]
     if completion.error is not None:
         return None
-    extracted = targets.extractor.extract(completion.text, trial.choices, trial.labels)
-    if extracted is None:
-        return Outcome.INVALID
-    return Outcome.CORRECT if targets.extractor.agrees(extracted, target) else Outcome.INCORRECT
+    return read_answer(trial, completion.text, target, targets.extractor).outcome
