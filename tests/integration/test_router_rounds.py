@@ -36,6 +36,7 @@ from proctor.router.stages.registry import ledger_stage, under_way
 from proctor.router.submit.endpoints import named_endpoints, resolve_paraphraser
 from proctor.router.submit.gathering import gather
 from proctor.router.submit.submission import submit
+from proctor.runtime.artifacts.calls import calls_of
 from proctor.runtime.artifacts.store import get_model, put_model
 from proctor.runtime.records.store import AuditState
 from tests.integration.router_support import PINNED, Bench, HandedOut, answered, one_by_one, router_bench
@@ -134,7 +135,7 @@ def test_what_the_model_says_in_all_rounds_goes_back_and_then_the_audited_model_
     tasks.variants_built(wanted(bench, audit, "q3", "q4", candidate=1))
     both = rewrites_of(bench, finish_stage(bench))
     assert both.answered[: len(first.answered)] == first.answered
-    assert len(list(rewrites.calls(bench.artifacts, both))) == 66
+    assert len(list(calls_of(bench.artifacts, both))) == 66
     bench.sent.clear()
     tasks.variants_built(VariantsBuilt(audit_id=audit, variants=bench.variants(audit)))
     shards = one_by_one(bench.sent)
@@ -156,7 +157,7 @@ def test_a_long_list_of_prompts_is_planned_a_slice_after_another(bench: Bench, m
     # A window of two is handed out, and two windows are queued behind it.
     assert bench.ledger.parts(audit, "paraphrase-1") == (6, 7)
     assert bench.ledger.progress(audit, "paraphrase-1").planned == 64
-    said_of = [trial.item_id for trial, _ in rewrites.calls(bench.artifacts, rewrites_of(bench, finish_stage(bench)))]
+    said_of = [trial.item_id for trial, _ in calls_of(bench.artifacts, rewrites_of(bench, finish_stage(bench)))]
     assert said_of == list(ITEMS)
 
 
@@ -410,7 +411,7 @@ def test_an_audit_that_found_too_few_rewordings_asks_again_for_those_that_failed
     bench.sent.clear()
     tasks.endpoint_probed(probed(audit))
     kept = rewrites_of(bench, bench.sent)
-    assert {trial.item_id for trial, _ in rewrites.calls(bench.artifacts, kept)} == set(ITEMS) - {"q3"}
+    assert {trial.item_id for trial, _ in calls_of(bench.artifacts, kept)} == set(ITEMS) - {"q3"}
     bench.sent.clear()
     tasks.variants_built(wanted(bench, audit, *ITEMS))
     (shard,) = bench.shards()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from proctor.domain.manifest import CompletionSet, RewriteSet
-from proctor.domain.trial import Completion, Shard
+from proctor.domain.manifest import RewriteSet
+from proctor.domain.trial import Completion
+from proctor.runtime.artifacts.calls import calls_of_shard, trials_of
 from proctor.runtime.artifacts.store import ArtifactStore, get_model
 
 
@@ -19,11 +20,11 @@ def read_answers(artifacts: ArtifactStore, digest: str) -> dict[str, Completion]
     rewrites = get_model(artifacts, digest, RewriteSet)
     answers: dict[str, Completion] = {}
     for dead in rewrites.dead:
-        for trial in get_model(artifacts, dead.shard, Shard).trials:
+        for trial in trials_of(artifacts, dead):
             answers[trial.trial_id] = Completion(trial_id=trial.trial_id, error=dead.cause)
     for answered in rewrites.answered:
-        for trial in get_model(artifacts, answered.shard, Shard).trials:
-            answers[trial.trial_id] = Completion(trial_id=trial.trial_id, error="its shard brought no completion")
-        for completion in get_model(artifacts, answered.completions, CompletionSet).completions:
-            answers[completion.trial_id] = completion
+        for trial, said in calls_of_shard(artifacts, answered):
+            answers[trial.trial_id] = said or Completion(
+                trial_id=trial.trial_id, error="its shard brought no completion"
+            )
     return answers

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from proctor.domain.manifest import (
     AnsweredShard,
     CompletionSet,
@@ -11,8 +9,8 @@ from proctor.domain.manifest import (
     PromptSet,
     RewriteSet,
 )
-from proctor.domain.trial import Completion, Shard, Trial
 from proctor.router.plan import shard_of
+from proctor.runtime.artifacts.calls import calls_of, calls_of_shard
 from proctor.runtime.artifacts.store import ArtifactStore, get_model, put_model
 
 
@@ -40,24 +38,15 @@ def unasked(store: ArtifactStore, prompts: PromptSet, rewrites: RewriteSet) -> P
     A message of an earlier round that is delivered again asks for nothing new. What was asked and got no answer is
     not asked again either: within an audit the perturbation service counts it as failed.
     """
-    asked = {trial.trial_id for trial, _ in calls(store, rewrites)}
+    asked = {trial.trial_id for trial, _ in calls_of(store, rewrites)}
     new = tuple(trial for trial in prompts.trials if trial.trial_id not in asked)
     return prompts.model_copy(update={"trials": new}) if new else None
-
-
-def calls(store: ArtifactStore, rewrites: RewriteSet) -> Iterator[tuple[Trial, Completion | None]]:
-    """Every call, with what came back; None where its shard was given up."""
-    for answered in rewrites.answered:
-        yield from _shard_calls(store, answered)
-    for dead in rewrites.dead:
-        for trial in get_model(store, dead.shard, Shard).trials:
-            yield trial, None
 
 
 def first_failure(store: ArtifactStore, rewrites: RewriteSet) -> str | None:
     """Why no prompt at all was answered, by the first failure; None where one was, or none was asked."""
     causes: list[str] = []
-    for _, completion in calls(store, rewrites):
+    for _, completion in calls_of(store, rewrites):
         if completion is not None and completion.error is None:
             return None
         if completion is not None and completion.error is not None:
@@ -70,7 +59,7 @@ def without_failures(store: ArtifactStore, rewrites: RewriteSet) -> RewriteSet:
     """Only what was answered, so that what failed is asked again: by then its cause may be mended."""
     kept: list[AnsweredShard] = []
     for answered in rewrites.answered:
-        asked = list(_shard_calls(store, answered))
+        asked = list(calls_of_shard(store, answered))
         good = [(trial, said) for trial, said in asked if said is not None and said.error is None]
         if len(good) == len(asked):
             kept.append(answered)
@@ -85,16 +74,9 @@ def facts(store: ArtifactStore, model: str, rewrites: RewriteSet) -> Paraphraser
     """What the report may say of the model that reworded."""
     n_calls = n_failed = 0
     digests: set[str] = set()
-    for _, said in calls(store, rewrites):
+    for _, said in calls_of(store, rewrites):
         n_calls += 1
         n_failed += said is None or said.error is not None
         if said is not None and said.model_digest is not None:
             digests.add(said.model_digest)
     return ParaphraserFacts(model=model, digests=tuple(sorted(digests)), calls=n_calls, failed=n_failed)
-
-
-def _shard_calls(store: ArtifactStore, answered: AnsweredShard) -> Iterator[tuple[Trial, Completion | None]]:
-    completions = get_model(store, answered.completions, CompletionSet).completions
-    said = {completion.trial_id: completion for completion in completions}
-    for trial in get_model(store, answered.shard, Shard).trials:
-        yield trial, said.get(trial.trial_id)

@@ -14,9 +14,10 @@ from proctor.domain.errors import BadInputError
 from proctor.domain.item import Item
 from proctor.domain.manifest import RewriteSet
 from proctor.domain.routing import ProtocolSection, Route, RouterKind
-from proctor.domain.trial import TRANSMIT_STAGE, Arm, Trial
+from proctor.domain.trial import TRANSMIT_STAGE, Trial
 from proctor.router import rewrites
 from proctor.router.submit.prompt_sizes import check_written
+from proctor.runtime.artifacts.calls import MessageKey, messages_in
 from proctor.runtime.artifacts.store import ArtifactStore
 from proctor.text.router_prompts import router_prompt, worker_prompt
 
@@ -62,8 +63,8 @@ def plan_routers(items: Sequence[Item], protocol: ProtocolSection, *, chat: bool
 #: Of a chunk of items, what all its routers wrote, in memory. 90 routers (nine conditions with routers of their own, of
 #: either kind) whose messages are as long as their items come to less (`proctor.runtime.artifacts.chunks.CHUNK_BYTES`).
 MAX_MESSAGES_BYTES: Final = 3 << 27
-Messages = Mapping[tuple[Arm, str, int], str]
-"""(arm, item, router index) → what the router wrote; a router that gave no answer is missing."""
+Messages = Mapping[MessageKey, str]
+"""What each router wrote; one that gave no answer is missing."""
 
 
 def plan_workers(items: Sequence[Item], protocol: ProtocolSection, messages: Messages) -> Iterator[Trial]:
@@ -85,7 +86,7 @@ def plan_workers(items: Sequence[Item], protocol: ProtocolSection, messages: Mes
                 yield Trial(arm=condition.arm, item_id=item.item_id, prompt=prompt, choices=item.choices)
 
 
-def messages_of(store: ArtifactStore, transmitted: RewriteSet, part: int) -> dict[tuple[Arm, str, int], str]:
+def messages_of(store: ArtifactStore, transmitted: RewriteSet, part: int) -> dict[MessageKey, str]:
     """What the routers of one part of the stage wrote; an empty message is one, an error row is none.
 
     A part is a chunk of items, of this stage and of the answers alike.
@@ -93,16 +94,14 @@ def messages_of(store: ArtifactStore, transmitted: RewriteSet, part: int) -> dic
     Raises:
         BadInputError: when it is more than MAX_MESSAGES_BYTES.
     """
-    messages: dict[tuple[Arm, str, int], str] = {}
+    messages: dict[MessageKey, str] = {}
     total = 0
-    for trial, said in rewrites.calls(store, rewrites.of_part(transmitted, part)):
-        if said is None or said.error is not None:
-            continue
-        if (total := total + getsizeof(said.text)) > MAX_MESSAGES_BYTES:
+    for key, text in messages_in(store, rewrites.of_part(transmitted, part).answered):
+        if (total := total + getsizeof(text)) > MAX_MESSAGES_BYTES:
             raise BadInputError(
                 f"what the routers wrote about {len({key[1] for key in messages}):,} items takes more than "
                 f"{MAX_MESSAGES_BYTES:,} bytes; lower protocol_config.router.decoding.max_tokens or "
                 "protocol_config.max_routers"
             )
-        messages[trial.arm, trial.item_id, trial.router_index] = said.text
+        messages[key] = text
     return messages

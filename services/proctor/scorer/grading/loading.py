@@ -9,8 +9,9 @@ from pydantic import ValidationError
 
 from proctor.domain.errors import NewerVersionError, StoreError
 from proctor.domain.manifest import AnsweredShard, AuditManifest, CompletionSet, GradeSet, RewriteSet
-from proctor.domain.trial import Arm, Completion, Shard, Trial
+from proctor.domain.trial import Completion, Shard, Trial
 from proctor.grading import grade
+from proctor.runtime.artifacts.calls import MessageKey, calls_of_shard, messages_in, trials_of
 from proctor.runtime.artifacts.store import ArtifactStore, get_model
 from proctor.scorer.grading.grade_sets import fits, grade_shard
 from proctor.scorer.grading.rows import Rows, RowsBuilder
@@ -51,13 +52,14 @@ def load_shown(
     n_answered, found = len(manifest.answered), list[GradedTrial]()
     for place in rows.shards_that_ask(item_ids):
         if place < n_answered:
-            calls = (
-                (trial, said) for trial, said in _calls(store, manifest.answered[place]) if trial.item_id in item_ids
-            )
-            found += [_graded(trial, said, targets) for trial, said in calls]
+            found += [
+                _graded(trial, said, targets)
+                for trial, said in calls_of_shard(store, manifest.answered[place])
+                if said is not None and trial.item_id in item_ids
+            ]
         else:
-            dead = get_model(store, manifest.dead[place - n_answered].shard, Shard)
-            found += [GradedTrial(trial, None, None) for trial in dead.trials]
+            dead = trials_of(store, manifest.dead[place - n_answered])
+            found += [GradedTrial(trial, None, None) for trial in dead]
     return show(found, item_ids)
 
 
@@ -69,13 +71,9 @@ class StoredMessages:
     def __init__(self, store: ArtifactStore, manifest: AuditManifest) -> None:
         self._store, self._transmitted = store, manifest.transmitted
 
-    def __iter__(self) -> Iterator[tuple[tuple[Arm, str, int], str]]:
-        if self._transmitted is None:
-            return
-        for answered in get_model(self._store, self._transmitted, RewriteSet).answered:
-            for trial, completion in _calls(self._store, answered):
-                if completion.error is None:
-                    yield (trial.arm, trial.item_id, trial.router_index), completion.text
+    def __iter__(self) -> Iterator[tuple[MessageKey, str]]:
+        if self._transmitted is not None:
+            yield from messages_in(self._store, get_model(self._store, self._transmitted, RewriteSet).answered)
 
 
 def _grades_at_hand(store: ArtifactStore, answered: AnsweredShard, targets: Targets) -> GradeSet | None:
@@ -94,11 +92,3 @@ def _graded(trial: Trial, said: Completion, targets: Targets) -> GradedTrial:
     if said.error is not None:
         return GradedTrial(trial, said, None)
     return GradedTrial(trial, said, grade(trial, said, targets.by_item[trial.item_id], targets.extractor))
-
-
-def _calls(store: ArtifactStore, answered: AnsweredShard) -> Iterator[tuple[Trial, Completion]]:
-    said = get_model(store, answered.completions, CompletionSet).completions
-    by_trial = {completion.trial_id: completion for completion in said}
-    for trial in get_model(store, answered.shard, Shard).trials:
-        if (completion := by_trial.get(trial.trial_id)) is not None:
-            yield trial, completion
