@@ -15,6 +15,7 @@ from proctor.domain.backends import Backend as Backend
 from proctor.domain.base import Frozen
 from proctor.domain.channels import ALWAYS_REQUIRED, ChannelName
 from proctor.domain.hub import HUB_ID, HUB_REVISION
+from proctor.domain.levels import SIGNIFICANCE_ALPHA
 from proctor.domain.routing import ProtocolSection
 from proctor.domain.strategies import calls_for
 from proctor.domain.suite_budget import BudgetSection
@@ -167,7 +168,7 @@ class ScoringSection(Frozen):
     """Thresholds of the perturbation channel. Contamination Score and alpha are fractions, shares are percent."""
 
     contamination_threshold: Fraction = 0.10
-    significance_alpha: float = Field(default=0.05, gt=0.0, le=0.5)
+    significance_alpha: float = Field(default=SIGNIFICANCE_ALPHA, gt=0.0, le=0.5)
     max_allowed_contaminated_items_pct: Percent = 5.0
     method: Literal["stratified", "per_item_t_test"] = "stratified"
     """`per_item_t_test` is the article's rule, for comparison only: it flags clean items."""

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from proctor.domain.canonical import short_id
 from proctor.domain.item import Item, Variant
+from proctor.domain.levels import MAX_FAILED_SHARE
 from proctor.domain.suite import PromptSection
 from proctor.domain.trial import Arm, Shard, Trial
-from proctor.evidence.protocol.channel import MAX_FAILED_SHARE
 from proctor.router.pools.packs import SHARD_PROMPT_BYTES, SHARD_TRIALS
 from proctor.router.submit.prompt_sizes import bounded_prompt
 from proctor.text.prompt import utf8_bytes

@@ -9,6 +9,7 @@ import click
 
 from proctor.cli.options import format_option
 from proctor.cli.terminal import clean, print_json, say, table
+from proctor.domain.levels import SIGNIFICANCE_ALPHA
 
 if TYPE_CHECKING:
     from proctor.domain.evidence import Estimate
@@ -28,7 +29,7 @@ _SETTING_HEADINGS = ("model", "routers", "gain", "improve", "degrade", "p", "Hol
 @click.option(
     "--alpha",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.05,
+    default=SIGNIFICANCE_ALPHA,
     show_default=True,
     help="Level of the tests; intervals cover 1 - ALPHA.",
 )

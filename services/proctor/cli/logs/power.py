@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from proctor.cli.options import format_option
+from proctor.domain.levels import SIGNIFICANCE_ALPHA
 
 if TYPE_CHECKING:
     from proctor.evidence.paired.power import PairedPlan
@@ -30,7 +31,7 @@ _ROWS: Final = 5
     help="Share of items that just one run answers right, as a fraction. [default: a table over several]",
 )
 @click.option("--from", "logs", metavar="A B", nargs=2, type=_LOG, help="Take the discordance, and N, from two logs.")
-@click.option("--alpha", type=float, default=0.05, show_default=True, help="Level of the two-sided test.")
+@click.option("--alpha", type=float, default=SIGNIFICANCE_ALPHA, show_default=True, help="Level of the two-sided test.")
 @click.option("--power", type=float, default=0.8, show_default=True, help="Chance of finding it, as a fraction.")
 @format_option
 def power(

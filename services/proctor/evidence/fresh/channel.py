@@ -13,11 +13,11 @@ import numpy as np
 
 from proctor.domain.base import Frozen
 from proctor.domain.evidence import Estimate, Verdict
+from proctor.domain.levels import POWER
 from proctor.evidence.fresh import statements
 from proctor.evidence.fresh.bootstrap import Excess, FreshAnswers, measure_excess, t_quantile, t_upper_tail
 from proctor.evidence.fresh.hardness import MODELS_FOR_SLOPE
 from proctor.evidence.intervals import wilson, z_quantile
-from proctor.evidence.perturbation.power import POWER
 
 REPLICATES = 2_000
 

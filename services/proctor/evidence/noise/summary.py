@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from statistics import fmean
-from typing import Final
 
+from proctor.domain.levels import SIGNIFICANCE_ALPHA
 from proctor.domain.noise import (
     HypothesisTest,
     NoiseModel,
@@ -33,10 +33,8 @@ from proctor.evidence.noise.sensitivity import contamination_sensitivity, score_
 from proctor.evidence.noise.table_statements import conclusion
 from proctor.evidence.protocol.channel import MAX_INVALID_SHARE
 
-DEFAULT_ALPHA: Final = 0.05
 
-
-def noise_summary(table: Sequence[RouterSetting], *, alpha: float = DEFAULT_ALPHA) -> NoiseSummary:
+def noise_summary(table: Sequence[RouterSetting], *, alpha: float = SIGNIFICANCE_ALPHA) -> NoiseSummary:
     """Everything that a table of router settings says, in an order that does not depend on the rows'.
 
     Intervals have level 1 − alpha.

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from proctor.domain.evidence import ArmAccuracy
+from proctor.domain.levels import MAX_FAILED_SHARE
 from proctor.domain.routing import Condition, RouterKind
 from proctor.evidence.multiplicity import holm
-from proctor.evidence.protocol.channel import MAX_FAILED_SHARE, MAX_INVALID_SHARE, TOLERANCE, fisher_two_sided
+from proctor.evidence.protocol.channel import MAX_INVALID_SHARE, TOLERANCE, fisher_two_sided
 from proctor.evidence.written_numbers import counted, percent
 
 #: The paper's clean baseline.

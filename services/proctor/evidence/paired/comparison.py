@@ -17,6 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from proctor.domain.errors import BadInputError
+from proctor.domain.levels import SIGNIFICANCE_ALPHA
 from proctor.domain.run_log import LoggedAnswer, RunLog
 from proctor.evidence.intervals import wilson
 from proctor.evidence.multiplicity import holm
@@ -50,7 +51,7 @@ def compare_runs(
     extractor: str | None = None,
     tolerance: float | None = None,
     seed: int = 0,
-    alpha: float = 0.05,
+    alpha: float = SIGNIFICANCE_ALPHA,
 ) -> Comparison:
     """Compare two logs, each given as its runs by extractor, under every extractor that both have.
 

@@ -13,10 +13,10 @@ import numpy as np
 from scipy import special
 
 from proctor.domain.evidence import Estimate
+from proctor.domain.levels import POWER, SIGNIFICANCE_ALPHA
 from proctor.evidence.intervals import wilson, z_quantile
 from proctor.evidence.search import smallest_fraction
 
-POWER = 0.80
 BOOTSTRAP_REPLICATES = 10_000
 #: Half a pair in each of the four cells: Agresti and Min's.
 _PSEUDO = 0.5
@@ -122,7 +122,9 @@ def discordance_of(counts: PairCounts) -> float | None:
     return wilson(0, counts.n, 0.95).high
 
 
-def paired_sample_size(difference: float, discordance: float, *, alpha: float = 0.05, power: float = POWER) -> int:
+def paired_sample_size(
+    difference: float, discordance: float, *, alpha: float = SIGNIFICANCE_ALPHA, power: float = POWER
+) -> int:
     """Items that a two-sided test at `alpha` needs to find `difference` with `power`.
 
     n = ((z_α √π + z_β √(π − δ²)) / δ)² with the discordance π. Connor (1987), Biometrics 43, 207–211.
@@ -138,7 +140,7 @@ def paired_sample_size(difference: float, discordance: float, *, alpha: float = 
 
 
 def minimum_detectable_difference(
-    n: int, discordance: float, *, alpha: float = 0.05, power: float = POWER
+    n: int, discordance: float, *, alpha: float = SIGNIFICANCE_ALPHA, power: float = POWER
 ) -> float | None:
     """Smallest difference that n items show with `power`: `paired_sample_size` solved for the difference.
 

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
+from proctor.domain.levels import POWER, SIGNIFICANCE_ALPHA
 from proctor.evidence.answers import FloatArray, IntArray
 from proctor.evidence.intervals import z_quantile
 from proctor.evidence.paired.discordance import minimum_detectable_difference, paired_sample_size
-from proctor.evidence.perturbation.power import POWER
 from proctor.evidence.search import MAX_ITEMS
 
 #: Standard deviations of the number of discordant items that are summed over; beyond lies less than 1e-20.
@@ -40,7 +40,12 @@ class PairedPlan(NamedTuple):
 
 
 def plan_comparison(
-    discordance: float, *, n: int | None, difference: float | None, alpha: float = 0.05, power: float = POWER
+    discordance: float,
+    *,
+    n: int | None,
+    difference: float | None,
+    alpha: float = SIGNIFICANCE_ALPHA,
+    power: float = POWER,
 ) -> PairedPlan:
     """Plan a comparison from the number of items, the difference, or both.
 
@@ -63,7 +68,7 @@ def plan_comparison(
     return PairedPlan(discordance, n, difference, power, mde, items, exact)
 
 
-def paired_power(n: int, difference: float, discordance: float, *, alpha: float = 0.05) -> float:
+def paired_power(n: int, difference: float, discordance: float, *, alpha: float = SIGNIFICANCE_ALPHA) -> float:
     """Chance that a two-sided test at `alpha` finds `difference` in n items, by Connor's formula.
 
     Φ((δ√n − z_α √π) / √(π − δ²)) with the discordance π. The far tail, a significant difference of the wrong sign,
@@ -80,7 +85,7 @@ def paired_power(n: int, difference: float, discordance: float, *, alpha: float 
     return float(special.ndtr(reach / math.sqrt(spread)))
 
 
-def mcnemar_power(n: int, difference: float, discordance: float, *, alpha: float = 0.05) -> float:
+def mcnemar_power(n: int, difference: float, discordance: float, *, alpha: float = SIGNIFICANCE_ALPHA) -> float:
     """Chance that McNemar's exact two-sided test gives p < alpha on n items.
 
     The number of discordant items is binomial with π; of these, each is right in the first run alone with chance

@@ -16,6 +16,7 @@ import numpy as np
 
 from proctor.domain.decision import Reason
 from proctor.domain.evidence import CleanControl, Estimate, PerturbationEvidence, Verdict
+from proctor.domain.levels import POWER
 from proctor.domain.suite import GovernanceSection, ScoringSection
 from proctor.evidence.answers import PairedAnswers
 from proctor.evidence.intervals import (
@@ -29,7 +30,7 @@ from proctor.evidence.intervals import (
 from proctor.evidence.perturbation.clean_control import NO_CONTROL, ChosenControl, grounds, weigh_control
 from proctor.evidence.perturbation.exchangeability import exchangeability_test
 from proctor.evidence.perturbation.per_item_t_test import per_item_t_test
-from proctor.evidence.perturbation.power import POWER, items_needed_to_approve, minimum_detectable_inflation
+from proctor.evidence.perturbation.power import items_needed_to_approve, minimum_detectable_inflation
 from proctor.evidence.perturbation.ranking import ranked_items
 from proctor.evidence.perturbation.singletons import singletons
 from proctor.evidence.perturbation.studentised import studentised_test

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from scipy import special
 
 from proctor.domain.evidence import ControlledInflation, Estimate
+from proctor.domain.levels import POWER
 from proctor.evidence.answers import PairedAnswers
 from proctor.evidence.intervals import (
     PairMoments,
@@ -26,7 +27,6 @@ from proctor.evidence.intervals import (
     score_inflation,
     z_quantile,
 )
-from proctor.evidence.perturbation.power import POWER
 from proctor.evidence.search import smallest_count, smallest_fraction
 
 NULL_HYPOTHESIS = (

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 
+from proctor.domain.levels import POWER
 from proctor.evidence.intervals import PairSums, contamination_score_bounds, inflation_bounds, z_quantile
 from proctor.evidence.search import smallest_count, smallest_fraction
-
-POWER = 0.80
 
 
 def minimum_detectable_inflation(sums: PairSums, *, alpha: float, power: float = POWER) -> float:

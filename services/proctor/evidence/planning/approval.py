@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from scipy import special
 
+from proctor.domain.levels import POWER, SIGNIFICANCE_ALPHA
 from proctor.evidence.intervals import z_quantile
-from proctor.evidence.perturbation.power import POWER
 from proctor.evidence.planning.families import Family
 from proctor.evidence.planning.pattern_chances import largest_leaked_share, pattern_chances
 from proctor.evidence.planning.simulated_audits import Limits, SimulatedAudits
@@ -106,7 +106,7 @@ def detectable_share(
     variants: int,
     rng: np.random.Generator,
     *,
-    alpha: float = 0.05,
+    alpha: float = SIGNIFICANCE_ALPHA,
     power: float = POWER,
     audits: int = AUDITS,
 ) -> float | None:

@@ -16,6 +16,7 @@ import numpy as np
 from scipy import special
 
 from proctor.domain.evidence import ArmAccuracy, Estimate, ProtocolEvidence, Verdict
+from proctor.domain.levels import MAX_FAILED_SHARE, SIGNIFICANCE_ALPHA
 from proctor.domain.trial import Outcome
 from proctor.evidence.answers import Answer, FloatArray
 from proctor.evidence.intervals import mean_share
@@ -27,9 +28,6 @@ from proctor.evidence.written_numbers import counted, p_text, percent
 TOLERANCE = 0.02
 #: Beyond half, the arm's accuracy is one of the parser and not of the model.
 MAX_INVALID_SHARE = 0.5
-#: A failed answer is missing, and missing answers may hide as much inflation as there are of them: no more than the
-#: article's limit of 5 %.
-MAX_FAILED_SHARE = 0.05
 
 
 class ArmCounts(NamedTuple):
@@ -61,7 +59,11 @@ class RateDifference(NamedTuple):
 
 
 def protocol_evidence(
-    answers: Iterable[Answer], *, expected_arms: Sequence[str] = (), alpha: float = 0.05, level: float = 0.95
+    answers: Iterable[Answer],
+    *,
+    expected_arms: Sequence[str] = (),
+    alpha: float = SIGNIFICANCE_ALPHA,
+    level: float = 0.95,
 ) -> ProtocolEvidence:
     """Compare the arms' truncated, invalid and failed answers.
 

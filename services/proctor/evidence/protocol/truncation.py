@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from proctor.domain.errors import BadInputError
 from proctor.domain.evidence import Verdict
+from proctor.domain.levels import SIGNIFICANCE_ALPHA
 from proctor.domain.run_log import LoggedAnswer, RunLog
 from proctor.evidence.intervals import wilson
 from proctor.evidence.multiplicity import holm
@@ -60,7 +61,7 @@ def cuts(run: RunLog, *, token_limit: int | None, looks_cut: Callable[[str], boo
 
 
 def truncation_of(
-    run: RunLog, found: Cuts, *, token_limit: int | None = None, alpha: float = 0.05
+    run: RunLog, found: Cuts, *, token_limit: int | None = None, alpha: float = SIGNIFICANCE_ALPHA
 ) -> TruncationEvidence:
     """Truncation of one run, judged by what it can have cost this run's accuracy.
 
@@ -89,7 +90,7 @@ def compare_truncation(
     cuts_b: Cuts,
     *,
     token_limits: tuple[int | None, int | None] = (None, None),
-    alpha: float = 0.05,
+    alpha: float = SIGNIFICANCE_ALPHA,
 ) -> TruncationEvidence:
     """Truncation, empty, unreadable and error rows of two runs, compared item by item.
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from proctor.domain.backends import BACKENDS
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import EndpointError
+from proctor.domain.levels import MAX_FAILED_SHARE
 from proctor.domain.trial import Completion, Decoding, Trial
 from proctor.inference.worker.backend import Backend, Probe
 from proctor.inference.worker.open_backend import open_backend
@@ -16,9 +17,6 @@ from proctor.runtime.settings import Settings
 
 #: Waits before the prompts that failed in passing are asked again: a server that restarts needs a few seconds.
 _AGAIN_AFTER_S = (1.0, 4.0)
-#: More unanswered prompts than this in the last attempt, and the shard counts as failed: it is given up with the cause.
-#: It is the protocol channel's limit.
-_MAX_UNANSWERED_SHARE = 0.05
 #: A worker meets few endpoints; past this many the least recently used connection is given back.
 _MAX_OPEN = 8
 
@@ -78,7 +76,8 @@ class Backends:
             for place, completion in zip(failed, repeated, strict=True):
                 completions[place] = completion
         failed = [place for place, completion in enumerate(completions) if _failed_in_passing(completion)]
-        if len(failed) > (_MAX_UNANSWERED_SHARE * len(completions) if last_attempt else 0):
+        # Past the protocol channel's limit in the last attempt the shard is given up with the cause.
+        if len(failed) > (MAX_FAILED_SHARE * len(completions) if last_attempt else 0):
             raise ShardUnanswered(
                 f"{len(failed)} of {len(completions)} prompts got no answer: {completions[failed[0]].error}"
             )
