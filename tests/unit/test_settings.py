@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from proctor.domain.errors import BadInputError
 from proctor.domain.operator_endpoint import OtherEndpoints
 from proctor.runtime.settings import Settings
+from proctor.runtime.timing import Timing
 from tests.support import REPOSITORY
 
 _PAGE = REPOSITORY / "docs" / "settings.md"
@@ -42,6 +44,51 @@ def test_settings_survive_the_way_through_the_environment(tmp_path: Path) -> Non
     )
     assert (len(settings.endpoints), settings.other_endpoints) == (2, OtherEndpoints.PUBLIC)
     assert Settings.from_environment(settings.to_environment()) == settings
+
+
+def test_every_setting_has_a_variable_and_survives_the_way_through_it(tmp_path: Path) -> None:
+    said = {
+        "PROCTOR_HOME": str(tmp_path / "home"),
+        "PROCTOR_BROKER_URL": "redis://a/0",
+        "PROCTOR_LEDGER_URL": "redis://a/1",
+        "PROCTOR_LEDGER_CHECK": "warn",
+        "PROCTOR_RECORDS_URL": "postgresql://a",
+        "PROCTOR_RECORDS_MIGRATE": "never",
+        "PROCTOR_ARTIFACTS": "s3://bucket",
+        "PROCTOR_S3_ENDPOINT_URL": "http://minio:9000",
+        "PROCTOR_REGISTRY_URI": "http://mlflow",
+        "PROCTOR_ENDPOINTS": '{"a": "http://a"}',
+        "PROCTOR_OTHER_ENDPOINTS": "none",
+        "PROCTOR_PRIVATE_BENCHMARKS": '{"names": ["x"]}',
+        "PROCTOR_CEILINGS": '{"*": {"max_items": 5}}',
+        "PROCTOR_ENCODER": "/e",
+        "PROCTOR_ENCODER_PRECISION": "bf16",
+        "PROCTOR_BUNDLE": "/bundle",
+        "PROCTOR_BENCHMARKS": "/b",
+        "PROCTOR_RETENTION_DAYS": "30",
+        "PROCTOR_HUB_DATASETS": "",
+        **{f"PROCTOR_{name.upper()}": str(n) for n, name in enumerate((one.name for one in fields(Timing)), 1)},
+    }
+    settings, unset = Settings.from_environment(said), Settings.from_environment({})
+    assert [one.name for one in fields(Settings) if getattr(settings, one.name) == getattr(unset, one.name)] == []
+    assert list(settings.to_environment()) == list(said)
+    assert Settings.from_environment(settings.to_environment()) == settings
+
+
+def test_a_variable_that_is_empty_is_one_that_is_not_set() -> None:
+    empty = dict.fromkeys(Settings.from_environment({}).to_environment(), "")
+    assert Settings.from_environment(empty) == Settings.from_environment({})
+
+
+def test_the_page_of_settings_states_the_defaults_that_the_code_has(tmp_path: Path) -> None:
+    written = Settings.for_home(tmp_path).to_environment()
+    stated = dict(re.findall(r"^\| `(PROCTOR_[A-Z_]+)` \| `?([^|`]+?)`? \|", _PAGE.read_text("utf-8"), re.MULTILINE))
+    words = {name: text for name, text in written.items() if re.fullmatch(r"[a-z]+[0-9]*|redis://.*|[0-9.]+", text)}
+    assert len(words) > 12
+    assert {name: stated[name] for name in words} == {
+        name: text.removesuffix(".0") if text.endswith(".0") and "://" not in text else text
+        for name, text in words.items()
+    }
 
 
 def test_endpoints_that_are_no_object_are_refused_with_an_example(tmp_path: Path) -> None:

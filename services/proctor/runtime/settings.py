@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, NamedTuple
 
 from proctor.domain.ceilings import CEILINGS, NO_CEILINGS, OperatorCeilings, parse_ceilings
 from proctor.domain.errors import BadInputError
@@ -27,7 +27,7 @@ from proctor.domain.private_benchmarks import (
     parse_private_benchmarks,
 )
 from proctor.runtime.artifacts.location import s3_location
-from proctor.runtime.operator_text import operator_text
+from proctor.runtime.operator_text import OperatorText, operator_text
 from proctor.runtime.timing import DEFAULT_TIMING, Timing
 
 #: The operator's endpoints: a JSON object, or @ and the path of a file that holds one.
@@ -41,8 +41,6 @@ IN_PROCESS_URL = "in-process://reference"
 
 #: Loopback is what a stack on this machine uses; 6379 is Redis' registered port.
 _DEFAULT_REDIS = "redis://127.0.0.1:6379"
-
-_Word = TypeVar("_Word", bound=StrEnum)
 
 
 def default_bundle() -> Path:
@@ -87,7 +85,8 @@ class RecordsMigrate(StrEnum):
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of one process. Each field has an environment variable `PROCTOR_<FIELD>`."""
+    """Settings of one process. Each field has an environment variable `PROCTOR_<FIELD>`, which is read and written by
+    the field's type, or as `_VARIABLES` says."""
 
     home: Path
     broker_url: str = f"{_DEFAULT_REDIS}/0"
@@ -117,10 +116,10 @@ class Settings:
     """Folder of the reference models and their benchmark."""
     benchmarks: Path = Path()
     """Folder of benchmark files, for suites that name a benchmark and no file."""
-    hub: HubAccess = UNSAID_HUB
-    """What suites may read of the Hugging Face Hub; its address and token come from HF_ENDPOINT and HF_TOKEN."""
     retention_days: int | None = None
     """After how many days a router removes prompts and completions; None is never."""
+    hub: HubAccess = UNSAID_HUB
+    """What suites may read of the Hugging Face Hub; its address and token come from HF_ENDPOINT and HF_TOKEN."""
     timing: Timing = DEFAULT_TIMING
     """Time limits; each of them has a variable of its own."""
 
@@ -148,62 +147,63 @@ class Settings:
                 a time limit is no number of seconds or days.
         """
         settings = cls.for_home(Path(environ.get("PROCTOR_HOME") or ".proctor"))
-        overrides: dict[str, Any] = {
-            name: environ[f"PROCTOR_{name.upper()}"]
-            for name in ("broker_url", "ledger_url", "records_url", "registry_uri", "encoder", "artifacts")
-            if environ.get(f"PROCTOR_{name.upper()}")
+        said = {
+            name: one.read(one.name, text)
+            for name, one in _VARIABLES.items()
+            if one.read is not None and (text := environ.get(one.name))
         }
-        overrides |= {
-            name: Path(environ[f"PROCTOR_{name.upper()}"])
-            for name in ("bundle", "benchmarks")
-            if environ.get(f"PROCTOR_{name.upper()}")
-        }
-        location = s3_location(overrides.get("artifacts", ""), _s3_endpoint(environ))
+        location = s3_location(said.get("artifacts", ""), _s3_endpoint(environ))
         return replace(
             settings,
             s3_endpoint_url=location and location.endpoint_url,
-            endpoints=_endpoints(environ.get(ENDPOINTS, "")),
-            other_endpoints=_word(environ, "PROCTOR_OTHER_ENDPOINTS", OtherEndpoints.LOOPBACK),
-            private_benchmarks=_private_benchmarks(environ.get(PRIVATE_BENCHMARKS, "")),
-            ceilings=_ceilings(environ.get(CEILINGS, "")),
-            ledger_check=_word(environ, "PROCTOR_LEDGER_CHECK", LedgerCheck.REFUSE),
-            records_migrate=_word(environ, "PROCTOR_RECORDS_MIGRATE", RecordsMigrate.AUTO),
-            encoder_precision=_word(environ, "PROCTOR_ENCODER_PRECISION", EncoderPrecision.FP32),
             hub=HubAccess(
                 datasets=hub_patterns(environ.get(HUB_DATASETS)),
                 endpoint=environ.get("HF_ENDPOINT") or DEFAULT_ENDPOINT,
                 token=environ.get("HF_TOKEN") or None,
             ),
-            retention_days=_retention_days(environ.get("PROCTOR_RETENTION_DAYS", "")),
             timing=Timing.from_environment(environ),
-            **overrides,
+            **said,
         )
 
     def to_environment(self) -> dict[str, str]:
         """The variables that give a child process these settings."""
-        values = {
-            "HOME": str(self.home),
-            "BROKER_URL": self.broker_url,
-            "LEDGER_URL": self.ledger_url,
-            "LEDGER_CHECK": self.ledger_check.value,
-            "RECORDS_URL": self.records_url,
-            "RECORDS_MIGRATE": self.records_migrate.value,
-            "ARTIFACTS": self.artifacts,
-            "S3_ENDPOINT_URL": self.s3_endpoint_url or "",
-            "REGISTRY_URI": self.registry_uri or "",
-            "ENDPOINTS": operator_endpoints_json(self.endpoints),
-            "OTHER_ENDPOINTS": self.other_endpoints.value,
-            "PRIVATE_BENCHMARKS": self.private_benchmarks.written(),
-            "CEILINGS": self.ceilings.written(),
-            "ENCODER": self.encoder or "",
-            "ENCODER_PRECISION": self.encoder_precision.value,
-            "BUNDLE": str(self.bundle),
-            "BENCHMARKS": str(self.benchmarks),
-            "RETENTION_DAYS": str(self.retention_days or ""),
-        }
-        if self.hub.datasets is not None:
-            values["HUB_DATASETS"] = written_patterns(self.hub.datasets)
-        return {f"PROCTOR_{name}": value for name, value in values.items()} | self.timing.to_environment()
+        written = {one.name: one.write(getattr(self, name)) for name, one in _VARIABLES.items()}
+        return {name: text for name, text in written.items() if text is not None} | self.timing.to_environment()
+
+
+class _Variable(NamedTuple):
+    """How a setting stands in the environment."""
+
+    name: str
+    write: Callable[[Any], str | None]
+    """Its text for a child process; None where the variable is not set there."""
+    read: Callable[[str, str], Any] | None
+    """The value of (variable, text), where the text is not empty; None for what is read together with others."""
+
+
+def _described(parse: Callable[[OperatorText], Any]) -> Callable[[str, str], Any]:
+    """Reads what an operator describes in JSON, in the variable or in a file that it names behind an @."""
+    return lambda variable, text: parse(operator_text(variable, text))
+
+
+def _retention_days(variable: str, text: str) -> int:
+    # What is too short or too long is said by whoever applies it.
+    if not re.fullmatch(r"[0-9]{1,9}", text):
+        raise BadInputError(f"{variable} is {text[:80]!r}, but must be a number of days; unset it for ever")
+    return int(text)
+
+
+def _one_of(words: type[StrEnum], default: StrEnum) -> Callable[[str, str], StrEnum]:
+    def read(variable: str, text: str) -> StrEnum:
+        try:
+            return words(text)
+        except ValueError:
+            *most, last = words
+            raise BadInputError(
+                f"{variable} is {text[:80]!r}, but must be {', '.join(most)} or {last}; unset it for {default}"
+            ) from None
+
+    return read
 
 
 def _s3_endpoint(environ: Mapping[str, str]) -> str | None:
@@ -211,36 +211,42 @@ def _s3_endpoint(environ: Mapping[str, str]) -> str | None:
     return next((environ[name] for name in names if environ.get(name)), None)
 
 
-def _retention_days(text: str) -> int | None:
-    if not text:
-        return None
-    # What is too short or too long is said by whoever applies it.
-    if not re.fullmatch(r"[0-9]{1,9}", text):
-        raise BadInputError(f"PROCTOR_RETENTION_DAYS is {text[:80]!r}, but must be a number of days; unset it for ever")
-    return int(text)
+def _variable(name: str, default: Any) -> _Variable:
+    """The variable of a field whose type says how it is read: a word of a few, a folder, else text."""
+    variable = f"PROCTOR_{name.upper()}"
+    if isinstance(default, StrEnum):
+        return _Variable(variable, lambda word: str(word.value), _one_of(type(default), default))
+    if isinstance(default, Path):
+        return _Variable(variable, str, lambda _, text: Path(text))
+    return _Variable(variable, lambda text: text or "", lambda _, text: text)
 
 
-def _word(environ: Mapping[str, str], variable: str, default: _Word) -> _Word:
-    text, words = environ.get(variable), type(default)
-    try:
-        return words(text or default)
-    except ValueError:
-        *most, last = words
-        raise BadInputError(
-            f"{variable} is {str(text)[:80]!r}, but must be {', '.join(most)} or {last}; unset it for {default}"
-        ) from None
-
-
-def _endpoints(value: str) -> dict[str, OperatorEndpoint]:
-    described = operator_text(ENDPOINTS, value)
-    return parse_operator_endpoints(described.text, source=described.source)
-
-
-def _ceilings(value: str) -> OperatorCeilings:
-    described = operator_text(CEILINGS, value)
-    return parse_ceilings(described.text, source=described.source)
-
-
-def _private_benchmarks(value: str) -> PrivateBenchmarks:
-    described = operator_text(PRIVATE_BENCHMARKS, value)
-    return parse_private_benchmarks(described.text, source=described.source, file=described.file)
+#: Those of which their type does not say it.
+_SPECIAL: Final[Mapping[str, _Variable]] = {
+    # Read first: whatever else is not set stands below it.
+    "home": _Variable("PROCTOR_HOME", str, None),
+    # Read where artifacts are kept in a bucket.
+    "s3_endpoint_url": _Variable("PROCTOR_S3_ENDPOINT_URL", lambda url: url or "", None),
+    "endpoints": _Variable(
+        ENDPOINTS,
+        operator_endpoints_json,
+        _described(lambda said: parse_operator_endpoints(said.text, source=said.source)),
+    ),
+    "private_benchmarks": _Variable(
+        PRIVATE_BENCHMARKS,
+        PrivateBenchmarks.written,
+        _described(lambda said: parse_private_benchmarks(said.text, source=said.source, file=said.file)),
+    ),
+    "ceilings": _Variable(
+        CEILINGS, OperatorCeilings.written, _described(lambda said: parse_ceilings(said.text, source=said.source))
+    ),
+    "retention_days": _Variable("PROCTOR_RETENTION_DAYS", lambda days: str(days or ""), _retention_days),
+    # Set and empty it means none.
+    "hub": _Variable(HUB_DATASETS, lambda hub: None if hub.datasets is None else written_patterns(hub.datasets), None),
+}
+#: Field → its variable, in the order of the fields. The time limits have a table of their own.
+_VARIABLES: Final[Mapping[str, _Variable]] = {
+    one.name: _SPECIAL.get(one.name) or _variable(one.name, one.default)
+    for one in fields(Settings)
+    if one.name != "timing"
+}
