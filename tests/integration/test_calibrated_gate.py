@@ -36,11 +36,12 @@ from proctor.perturbation.candidate import Candidate
 from proctor.perturbation.encoder import resolve_encoder
 from proctor.perturbation.remembering import RememberingEncoder
 from proctor.perturbation.tasks import variants_for
-from proctor.runtime.artifacts.chunks import get_variants, put_items
+from proctor.runtime.artifacts.chunks import put_items
 from proctor.runtime.artifacts.local import LocalArtifacts
 from proctor.runtime.artifacts.store import put_model
 from proctor.runtime.records.store import Records
 from proctor.runtime.settings import Settings
+from tests.stored_variants import get_variants
 from tests.support import missing, shared_data
 
 pytestmark = [

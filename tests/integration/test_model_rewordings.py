@@ -29,13 +29,14 @@ from proctor.perturbation.admission.window import Goals
 from proctor.perturbation.library.store import VariantLibrary
 from proctor.perturbation.rewrites import read_answers
 from proctor.perturbation.tasks import variants_for
-from proctor.runtime.artifacts.chunks import get_variants, put_items
+from proctor.runtime.artifacts.chunks import put_items
 from proctor.runtime.artifacts.local import LocalArtifacts
 from proctor.runtime.artifacts.store import get_model, put_model
 from proctor.runtime.records.store import Records
 from proctor.runtime.settings import Settings
 from proctor.studies.calibration import labelled_pairs
 from tests.paraphraser import recorded_rewordings
+from tests.stored_variants import get_variants
 from tests.support import shared_data
 from tests.unit.rewording_models import CHOICE, ITEM, SECTION, Script, ScriptedModel, chain_of, failing, faithful, shown
 from tests.unit.strategy_checks import gsm8k

@@ -28,12 +28,13 @@ from proctor.perturbation.strategies.imported import Imported
 from proctor.perturbation.strategies.option_shuffle import OptionShuffle
 from proctor.perturbation.strategies.wordings import Wordings, WordingsData
 from proctor.perturbation.tasks import variants_for
-from proctor.runtime.artifacts.chunks import get_variants, put_items
+from proctor.runtime.artifacts.chunks import put_items
 from proctor.runtime.artifacts.local import LocalArtifacts
 from proctor.runtime.artifacts.store import put_model
 from proctor.runtime.packaged_encoder import PACKAGED_DIGEST
 from proctor.runtime.records.store import Records
 from proctor.runtime.settings import Settings
+from tests.stored_variants import get_variants
 from tests.support import REPOSITORY, missing, shared_data
 
 # torch and transformers warn about themselves on import.

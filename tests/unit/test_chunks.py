@@ -12,12 +12,12 @@ from proctor.runtime.artifacts.chunks import (
     StoredItems,
     StoredVariants,
     get_items,
-    get_variants,
     put_items,
     put_variants,
 )
 from proctor.runtime.artifacts.store import get_model
 from tests.scored_audits import MemoryArtifacts
+from tests.stored_variants import get_variants
 
 MEASURED = Measurements(semantic_distance=0.2, token_overlap=0.1, edit_distance=0.6)
 

@@ -78,11 +78,6 @@ class Plan:
         """The file that says what runs."""
         return self.home / "stack.json"
 
-    @property
-    def lock_path(self) -> Path:
-        """The file whose lock a supervisor holds while it runs."""
-        return self.home / "stack.lock"
-
     def log_path(self, service: str) -> Path:
         """Where a service's output goes."""
         return self.home / "logs" / f"{service}.log"

@@ -44,14 +44,9 @@ def registered_name(model_id: str) -> str:
     """The registered model's name for a model id.
 
     MLflow refuses '/' in names. A model id never holds '~', so writing '~' for '/' keeps different ids apart;
-    `model_id_of` is the way back, and the tag `proctor.model_id` says it without any rule.
+    the tag `proctor.model_id` is the way back.
     """
     return model_id.replace("/", "~")
-
-
-def model_id_of(name: str) -> str:
-    """The model id of a registered model's name."""
-    return name.replace("~", "/")
 
 
 def cut_to_tag(text: str, max_bytes: int = MAX_TAG_BYTES) -> str:

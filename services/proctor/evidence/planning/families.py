@@ -69,11 +69,6 @@ class Family(NamedTuple):
         assert self.unknown_chance is not None
         return KNOWN * (1 - NOISE) + (1 - KNOWN) * self.unknown_chance
 
-    @property
-    def leaks_among(self) -> str:
-        """Which items leak: any, independently of their difficulty, or those that the model does not know."""
-        return "all items" if self.beta is not None else "unknown items"
-
     def inflation(self, leaked_share: float, *, cost: float = 0.0) -> float:
         """True score inflation D, as a fraction, with this share of all items leaked and this cost of a rewording."""
         otherwise = self.accuracy if self.unknown_chance is None else self.unknown_chance

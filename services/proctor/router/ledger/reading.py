@@ -68,10 +68,6 @@ class LedgerReading(ScriptedRedis):
         """How much of a stage is planned. None of it where its plan was lost."""
         return self.standing(audit_id, stage, 0).parts
 
-    def is_planned(self, audit_id: str, stage: str) -> bool:
-        """Whether a part of a stage is laid down."""
-        return self.parts(audit_id, stage).laid > 0
-
     def is_complete(self, audit_id: str, stage: str) -> bool:
         """Whether all parts of a stage are laid down, and every shard of them is done or dead.
 

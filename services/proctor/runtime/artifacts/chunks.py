@@ -158,9 +158,3 @@ class StoredVariants:
     def summary(self) -> VariantSet:
         """What is known beside the variants: a VariantSet without any."""
         return get_model(self._store, self.index.summary, VariantSet)
-
-
-def get_variants(store: ArtifactStore, digest: str) -> VariantSet:
-    """All variants of a VariantIndex, in the order of the items."""
-    stored = StoredVariants(store, digest)
-    return stored.summary().model_copy(update={"variants": tuple(stored)})
