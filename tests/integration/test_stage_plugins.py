@@ -16,10 +16,11 @@ from proctor.domain.messages import ScoreAudit, StartAudit
 from proctor.domain.plugins import HANDED_IN, declared
 from proctor.domain.suite import Suite
 from proctor.domain.trial import ANSWER_STAGE
-from proctor.router import rewrites, tasks
+from proctor.router import tasks
 from proctor.router.audit import view
 from proctor.router.budget import cost_of
 from proctor.router.stages.registry import stages_with, under_way
+from proctor.runtime.artifacts.calls import calls_of
 from proctor.runtime.artifacts.store import get_model
 from proctor.runtime.records.store import AuditState
 from tests.installed_plugins import install
@@ -65,7 +66,7 @@ def test_the_model_is_asked_before_it_answers_and_what_it_says_stands_in_the_man
     assert isinstance(scoring, ScoreAudit)
     manifest = get_model(bench.artifacts, scoring.manifest, AuditManifest)
     said = get_model(bench.artifacts, manifest.asked[STAGE], RewriteSet)
-    trials = [trial for trial, completion in rewrites.calls(bench.artifacts, said) if completion is not None]
+    trials = [trial for trial, completion in calls_of(bench.artifacts, said) if completion is not None]
     assert {trial.trial_id for trial in trials} == {trial.trial_id for trial in asked}
     assert not {trial.trial_id for trial in asked} & {trial.trial_id for trial in answers}
 

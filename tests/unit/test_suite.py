@@ -13,13 +13,14 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from scripts.write_suite_page import PAGE, page
 
 from proctor.cli.suite import suite as command
 from proctor.domain.canonical import bytes_digest, canonical_json
 from proctor.domain.card import ContentDigests, ProtocolCard, protocol_card
 from proctor.domain.errors import BadInputError
 from proctor.domain.suite import Suite
-from proctor.domain.suite_fields import all_places
+from proctor.domain.suite_fields import all_places, place_at
 from proctor.domain.suite_problems import SuiteProblems, parse_suite
 from proctor.domain.suite_schema import example_suite, suite_schema
 from proctor.formats.suites import content_digests, load_suite
@@ -263,6 +264,29 @@ def test_the_example_is_valid_and_explains_every_field() -> None:
 
 def test_every_field_has_a_meaning() -> None:
     assert [place.dotted for place in all_places() if not place.meaning] == []
+
+
+def test_the_page_of_the_suite_says_what_the_fields_say() -> None:
+    assert PAGE.read_text("utf-8") == page(), "write it again: python scripts/write_suite_page.py"
+
+
+def test_a_field_s_own_words_are_those_of_messages_and_of_the_example() -> None:
+    place = place_at(("dataset_config", "benchmark_name"))
+    assert place is not None
+    assert (place.field.examples, place.example) == (["my-benchmark", "gsm8k"], '"gsm8k"')
+    assert example_suite()["dataset_config"]["benchmark_name"] == "my-benchmark"
+    with pytest.raises(SuiteProblems, match=r'benchmark_name: is missing \(.*\); add "benchmark_name": "gsm8k"'):
+        parsed({**SMALL, "dataset_config": {}})
+
+
+def test_a_shared_section_says_what_its_fields_mean_where_it_stands() -> None:
+    places = {place.dotted: place.meaning for place in all_places()}
+    assert [
+        places[f"{section}.stop"] for section in ("perturbation_config.paraphraser.decoding", "decoding_config")
+    ] == [
+        "Texts at which a rewording ends.",
+        "Texts at which an answer ends.",
+    ]
 
 
 def test_the_schema_is_a_valid_schema_and_names_itself() -> None:

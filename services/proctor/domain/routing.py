@@ -14,8 +14,9 @@ from pydantic_core import PydanticCustomError
 
 from proctor.domain.backends import Backend
 from proctor.domain.base import Frozen
+from proctor.domain.field_words import Words
 from proctor.domain.plugins import HANDED_IN, declared
-from proctor.domain.suite_types import ContentHash, Endpoint
+from proctor.domain.suite_types import SERVED_NAME_WORDS, ContentHash, Endpoint
 from proctor.domain.trial import Arm, Decoding
 
 #: The paper's largest router count.
@@ -94,13 +95,17 @@ class RouterSection(Frozen):
     """A URL or an operator's endpoint id; by default the id that equals model, else the audited model's."""
     backend: Backend | None = None
     """How the endpoint is spoken to; by default told from its URL."""
-    served_name: str | None = Field(default=None, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:-]*$")
+    served_name: Annotated[str | None, SERVED_NAME_WORDS] = Field(
+        default=None, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:-]*$"
+    )
     """The name under which the endpoint serves it; by default the last part of model, else the audited model's."""
     version: ContentHash | None = None
     """Content hash of its weights, checked where the endpoint reports it; by default the audited model's."""
     chat_template: Literal["none", "user"] | None = None
     """`user` sends the instruction as one user message, `none` as a completion; by default as prompt_config does."""
-    decoding: Decoding = Decoding(temperature=0.7, max_tokens=1024)
+    decoding: Annotated[Decoding, Words(inside=(("stop", "Texts at which a message ends."),))] = Decoding(
+        temperature=0.7, max_tokens=1024
+    )
     """How its messages are drawn."""
 
 

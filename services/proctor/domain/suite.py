@@ -6,7 +6,7 @@ part of the suite once loaded, so it is printed and fingerprinted like a value t
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -14,29 +14,40 @@ from pydantic_core import PydanticCustomError
 from proctor.domain.backends import Backend as Backend
 from proctor.domain.base import Frozen
 from proctor.domain.channels import ALWAYS_REQUIRED, ChannelName
+from proctor.domain.field_words import Words
 from proctor.domain.hub import HUB_ID, HUB_REVISION
 from proctor.domain.levels import SIGNIFICANCE_ALPHA
 from proctor.domain.routing import ProtocolSection
 from proctor.domain.strategies import calls_for
 from proctor.domain.suite_budget import BudgetSection
-from proctor.domain.suite_types import ContentHash, Endpoint, Fraction, Percent, Seed
+from proctor.domain.suite_types import SERVED_NAME_WORDS, ContentHash, Endpoint, Fraction, Percent, Seed
 from proctor.domain.trial import Decoding
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+_NAME_WORDS = Words(alphabet="letters, digits, '.', '_' and '-', after a letter or digit")
 
 
 class ModelSection(Frozen):
     """The model version under audit."""
 
-    model_id: str = Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")
-    model_version: ContentHash
+    model_id: Annotated[str, Words(alphabet="letters, digits, '.', '_', '/' and '-', after a letter or digit")] = Field(
+        min_length=1, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$", examples=["org/model-name"]
+    )
+    """The model's name in the registry, e.g. org/model-name."""
+    model_version: Annotated[ContentHash, Words(example='"sha256:" and the SHA-256 of the weights')] = Field(
+        examples=["sha256:" + "0" * 64]
+    )
     """Content hash of the weights; a prefix of 12 or more digits is resolved when the audit starts."""
-    endpoint: Endpoint
+    endpoint: Annotated[Endpoint, Words(example='"grpc://triton:8001", "https://host/v1" or an endpoint id')] = Field(
+        examples=["http://127.0.0.1:8000/v1", "grpc://triton:8001", "https://host/v1", "local-triton"]
+    )
     """A URL, or the id of an endpoint that the operator has named."""
     backend: Backend | None = None
     """How the endpoint is spoken to; by default told from its URL: grpc is Triton, http the article's `infer` where the
     path ends in /infer, else OpenAI-compatible."""
-    served_name: str | None = Field(default=None, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:-]*$")
+    served_name: Annotated[str | None, SERVED_NAME_WORDS] = Field(
+        default=None, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:-]*$"
+    )
     """The name under which the endpoint serves the model; by default the last part of `model_id`."""
 
     @property
@@ -48,24 +59,40 @@ class ModelSection(Frozen):
 class DatasetSection(Frozen):
     """The benchmark, and which of its items are asked."""
 
-    benchmark_name: str = Field(min_length=1, max_length=128, pattern=_NAME)
+    benchmark_name: Annotated[str, _NAME_WORDS] = Field(
+        min_length=1, max_length=128, pattern=_NAME, examples=["my-benchmark", "gsm8k"]
+    )
+    """The benchmark's name, e.g. gsm8k; proctor-facts is the one that Proctor ships."""
     dataset_variant: str = Field(default="main", max_length=128)
+    """The benchmark's subset or configuration."""
     dataset_version: str = Field(default="1", max_length=64)
+    """The version of the benchmark, as its authors number it."""
     sample_size: int = Field(default=500, ge=1, le=1_000_000)
+    """How many items are asked; under 300 expect review."""
     sampling_seed: Seed = 42
+    """The seed of the draw of the sample."""
     selection: Literal["seeded", "first"] = "seeded"
     """`seeded` draws the sample at random from the seed; `first` takes the first items in file order."""
     path: str | None = Field(default=None, min_length=1, max_length=4096)
     """A local JSONL, CSV or Parquet file, relative to the suite's file; absent for benchmarks that Proctor ships."""
-    hub_id: str | None = Field(default=None, pattern=HUB_ID)
+    hub_id: Annotated[str | None, Words(alphabet="owner/name as on the hub, e.g. openai/gsm8k")] = Field(
+        default=None, pattern=HUB_ID
+    )
     """A dataset of the Hugging Face Hub as owner/name, instead of `path`; the operator says which may be read."""
-    hub_revision: str | None = Field(default=None, pattern=HUB_REVISION)
+    hub_revision: Annotated[str | None, Words(alphabet="a commit of 40 lower-case hex digits; a branch can move")] = (
+        Field(default=None, pattern=HUB_REVISION)
+    )
     """The commit of the dataset; required with `hub_id`, because a branch can move."""
     split: str = Field(default="test", max_length=64)
+    """The split that the items come from."""
     id_field: str | None = None
+    """The column of the id; by default item_id or id if there is one, else the position."""
     question_field: str = "question"
+    """The column of the question."""
     choices_field: str = "choices"
+    """The column of the options of a multiple-choice item."""
     target_field: str = "answer"
+    """The column of the right answer."""
     private: bool = False
     """Whether the items may be sent only to endpoints that the operator approved for private datasets, and to models on
     the workers' own machine."""
@@ -92,7 +119,9 @@ class ParaphraserSection(Frozen):
     """A URL or an operator's endpoint id; by default the id that equals paraphrase_model, else the audited model's."""
     backend: Backend | None = None
     """How the endpoint is spoken to; by default told from its URL."""
-    served_name: str | None = Field(default=None, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:-]*$")
+    served_name: Annotated[str | None, SERVED_NAME_WORDS] = Field(
+        default=None, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:-]*$"
+    )
     """The name under which the endpoint serves it; by default the last part of paraphrase_model."""
     version: ContentHash | None = None
     """Content hash of its weights, checked where the endpoint reports it."""
@@ -100,7 +129,9 @@ class ParaphraserSection(Frozen):
     """`user` sends the instruction as one user message through the chat endpoint, `none` as a completion."""
     templates: str = Field(default="1", pattern=r"^[0-9]+$", max_length=8)
     """Version of the instructions that Proctor gives it."""
-    decoding: Decoding = Decoding(temperature=0.7, max_tokens=1024)
+    decoding: Annotated[Decoding, Words(inside=(("stop", "Texts at which a rewording ends."),))] = Decoding(
+        temperature=0.7, max_tokens=1024
+    )
     """How its rewordings are drawn."""
 
 
@@ -108,21 +139,30 @@ class PerturbationSection(Frozen):
     """How items are reworded, and which rewordings are admitted."""
 
     num_variants_per_item: int = Field(default=3, ge=1, le=100)
+    """Admitted rewordings of each item."""
     min_semantic_distance: float = Field(default=0.15, ge=0.0, le=2.0)
+    """Smallest cosine distance of a rewording from its item, 0 to 2; the article advises 0.15, and 0.20 for
+    reasoning."""
     max_semantic_distance: float = Field(default=0.45, ge=0.0, le=2.0)
+    """Largest cosine distance of a rewording from its item, 0 to 2; the article advises 0.45, 0.30 for factual
+    benchmarks, 0.50 for reasoning."""
     gate: Literal["fixed", "calibrated"] = "fixed"
     """`fixed` takes the two distances above; `calibrated` takes those that calibration_path learned instead."""
     calibration_path: str | None = Field(default=None, min_length=1, max_length=4096)
     """A file that `proctor variants calibrate` wrote for this encoder and benchmark, relative to the suite's file."""
-    perturbation_strategy: str = Field(default="paraphrase_llm", pattern=r"^[a-z][a-z_]*(\+[a-z][a-z_]*)*$")
+    perturbation_strategy: Annotated[
+        str, Words(alphabet="strategy names in lower case, joined with '+', e.g. wordings+option_shuffle")
+    ] = Field(default="paraphrase_llm", pattern=r"^[a-z][a-z_]*(\+[a-z][a-z_]*)*$")
     """One strategy, or several joined with '+' that are applied in that order."""
     paraphrase_model: str | None = Field(
         default=None, min_length=1, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:-]*$"
     )
+    """The model that rewords, for strategies that ask one: its name, e.g. org/paraphrase-model."""
     paraphraser: ParaphraserSection = Field(default_factory=ParaphraserSection)
     rewordings_path: str | None = Field(default=None, min_length=1, max_length=4096)
     """JSONL of ready rewordings for the strategy `imported`, relative to the suite's file."""
     seed: Seed = 0
+    """The seed of the rewordings."""
     max_token_overlap: float = Field(default=0.9, ge=0.0, le=1.0)
     """A variant that shares more of the item's word bigrams than this is too easily recalled."""
     max_containment: float = Field(default=1.0, ge=0.0, le=1.0)
@@ -168,32 +208,45 @@ class ScoringSection(Frozen):
     """Thresholds of the perturbation channel. Contamination Score and alpha are fractions, shares are percent."""
 
     contamination_threshold: Fraction = 0.10
+    """Contamination Score that may not be passed, as a fraction."""
     significance_alpha: float = Field(default=SIGNIFICANCE_ALPHA, gt=0.0, le=0.5)
+    """Largest p-value that counts as significant, as a fraction."""
     max_allowed_contaminated_items_pct: Percent = 5.0
+    """Score inflation that is still approved, in percent of items."""
     method: Literal["stratified", "per_item_t_test"] = "stratified"
     """`per_item_t_test` is the article's rule, for comparison only: it flags clean items."""
     confidence_level: float = Field(default=0.95, ge=0.5, lt=1.0)
+    """Level of every confidence interval, as a fraction."""
     guess_chance: float | None = Field(default=None, ge=0.0, lt=1.0)
     """Chance that a guess is right; by default 1/options for multiple choice, unknown otherwise."""
     required_channels: tuple[ChannelName, ...] = ALWAYS_REQUIRED
+    """Channels of evidence without which nothing is approved."""
 
 
 class GovernanceSection(Frozen):
     """Who owns the audit and what its outcome does."""
 
     audit_owner: str = Field(default="unassigned", min_length=1, max_length=200)
+    """Who answers for the audit."""
     review_required_above_cs: Fraction = 0.25
+    """Contamination Score past which a person must look, as a fraction."""
     block_deployment_above_contaminated_pct: Percent = 5.0
+    """Score inflation that is blocked, in percent of items."""
     result_retention_days: int = Field(default=365, ge=1, le=36_500)
+    """How long results are kept, in days."""
     notify_on_failure: tuple[str, ...] = Field(default=(), max_length=100)
+    """Who is told of a block, as addresses."""
 
 
 class FewShotExample(Frozen):
     """A solved example that is shown before the question."""
 
-    question: str
+    question: Annotated[str, Words(example='the question, e.g. "1 + 1 = ?"')]
+    """The example's question."""
     choices: tuple[str, ...] = ()
-    answer: str
+    """The example's options."""
+    answer: Annotated[str, Words(example='the answer, e.g. "2"')]
+    """The example's answer."""
 
 
 class PromptSection(Frozen):
@@ -204,6 +257,7 @@ class PromptSection(Frozen):
     chat_template: Literal["none", "user"] = "none"
     """`none` sends the prompt as a completion, `user` as one user message through the chat endpoint."""
     few_shot: tuple[FewShotExample, ...] = Field(default=(), max_length=64)
+    """Solved examples that are shown before the question."""
 
     @model_validator(mode="after")
     def _template_asks_the_question(self) -> Self:
@@ -220,6 +274,7 @@ class MetricSection(Frozen):
     """How an answer is read and graded."""
 
     name: Literal["accuracy"] = "accuracy"
+    """How graded answers become a score."""
     extractor: Literal["auto", "choice_letter", "numeric", "exact"] = "auto"
     """`auto` is choice_letter for multiple choice, numeric where every target is a number, else exact."""
 
@@ -228,9 +283,15 @@ class Suite(Frozen):
     """A pinned audit configuration. Loads the article's JSON unchanged."""
 
     schema_uri: str | None = Field(default=None, alias="$schema")
-    audit_suite_id: str = Field(min_length=1, max_length=128, pattern=_NAME)
-    model: ModelSection = Field(alias="model_config")
-    dataset: DatasetSection = Field(alias="dataset_config")
+    """The URI of the schema that the suite was written against; kept, not fetched."""
+    audit_suite_id: Annotated[str, _NAME_WORDS] = Field(
+        min_length=1, max_length=128, pattern=_NAME, examples=["my-benchmark-audit-v1"]
+    )
+    """The suite's name, under which its audits are listed."""
+    model: Annotated[ModelSection, Words(example="{…} with model_id, model_version and endpoint")] = Field(
+        alias="model_config"
+    )
+    dataset: Annotated[DatasetSection, Words(example="{…} with benchmark_name")] = Field(alias="dataset_config")
     perturbation: PerturbationSection = Field(default_factory=PerturbationSection, alias="perturbation_config")
     scoring: ScoringSection = Field(default_factory=ScoringSection, alias="scoring_config")
     governance: GovernanceSection = Field(default_factory=GovernanceSection)

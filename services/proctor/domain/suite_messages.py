@@ -16,26 +16,6 @@ from proctor.domain.url import shown as url_shown
 
 #: Longer names are no slip of the keyboard, and comparing them is slow.
 _COMPARABLE_CHARACTERS = 64
-_EXAMPLES: Mapping[str, str] = {
-    "audit_suite_id": '"my-benchmark-audit-v1"',
-    "model_config": "{…} with model_id, model_version and endpoint",
-    "model_config.model_id": '"org/model-name"',
-    "model_config.model_version": '"sha256:" and the SHA-256 of the weights',
-    "model_config.endpoint": '"grpc://triton:8001", "https://host/v1" or an endpoint id',
-    "dataset_config": "{…} with benchmark_name",
-    "dataset_config.benchmark_name": '"gsm8k"',
-    "prompt_config.few_shot.question": 'the question, e.g. "1 + 1 = ?"',
-    "prompt_config.few_shot.answer": 'the answer, e.g. "2"',
-}
-_ALPHABETS: Mapping[str, str] = {
-    "audit_suite_id": "letters, digits, '.', '_' and '-', after a letter or digit",
-    "benchmark_name": "letters, digits, '.', '_' and '-', after a letter or digit",
-    "model_id": "letters, digits, '.', '_', '/' and '-', after a letter or digit",
-    "served_name": "letters, digits, '.', '_', '/', ':' and '-', after a letter or digit",
-    "hub_id": "owner/name as on the hub, e.g. openai/gsm8k",
-    "hub_revision": "a commit of 40 lower-case hex digits; a branch can move",
-    "perturbation_strategy": "strategy names in lower case, joined with '+', e.g. wordings+option_shuffle",
-}
 _KINDS: Mapping[str, str] = {
     "string_type": "text in double quotes",
     "int_type": "a whole number",
@@ -78,7 +58,7 @@ def fault_of(error: Mapping[str, Any], tree: Mapping[str, Any], *, compare: bool
     elif kind == "unknown_part":
         shown, message, mend = quoted(value), *_not_offered(value, context["choices"])
     elif kind == "string_pattern_mismatch":
-        words = _ALPHABETS.get(str(path[-1]), "other characters")
+        words = (place.words.alphabet if place is not None else "") or "other characters"
         shown, message, mend = quoted(value), "has characters that do not belong here", f"use {words}"
     elif kind in ("string_too_short", "too_short"):
         shown, message, mend = quoted(value), "is empty", _fill(place)
@@ -99,8 +79,8 @@ def fault_of(error: Mapping[str, Any], tree: Mapping[str, Any], *, compare: bool
 
 def _missing(path: Path, place: Place | None) -> tuple[str, str]:
     meaning = f" ({place.meaning.rstrip('.')})" if place is not None else ""
-    example = _EXAMPLES.get(place.dotted, "a value") if place is not None else "a value"
-    return f"is missing{meaning}", f'add "{path[-1]}": {example}'
+    example = place.example if place is not None else None
+    return f"is missing{meaning}", f'add "{path[-1]}": {example or "a value"}'
 
 
 def meant_key(path: Path) -> Path | None:
@@ -141,7 +121,7 @@ def _wrong_kind(wanted: str, value: Any, place: Place | None) -> tuple[str, str]
             return message, f"write {number} without quotes"
     if wanted == "a whole number" and isinstance(value, float) and value.is_integer():
         return message, f"write {int(value)}"
-    if wanted.startswith("text") and place is not None and place.dotted in _EXAMPLES:
+    if wanted.startswith("text") and place is not None and place.example is not None:
         return message, _fill(place)
     if wanted == "a list" and isinstance(value, str):
         return message, f"write [{quoted(value)}]"
@@ -259,4 +239,4 @@ def _fill(place: Place | None) -> str:
         return "remove it"
     if not place.field.is_required():
         return f"leave the key out to get its default, {place.default_words}"
-    return f"write {_EXAMPLES.get(place.dotted, place.meaning)}"
+    return f"write {place.example or place.meaning}"

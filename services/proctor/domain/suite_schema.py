@@ -8,13 +8,12 @@ from typing import Any
 from proctor.domain.canonical import DIGEST_OR_PREFIX
 from proctor.domain.channels import channel_names
 from proctor.domain.suite import Suite
-from proctor.domain.suite_fields import Place, all_places, fields_of, first_sentence
+from proctor.domain.suite_fields import Place, all_places, fields_of, first_sentence, place_at
 
 #: A name, not an address: nothing is fetched, and no host has to exist.
 SCHEMA_ID = "urn:proctor:schema:suite:v1"
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _COMMENT = {"description": "A remark of any kind; ignored, and no part of the fingerprint."}
-_PLACEHOLDER_DIGEST = "sha256:" + "0" * 64
 
 
 def suite_schema() -> dict[str, Any]:
@@ -50,7 +49,7 @@ def suite_schema() -> dict[str, Any]:
 def _describe_section(definition: dict[str, Any], place: Place) -> None:
     assert place.section is not None
     definition["description"] = first_sentence(place.section.__doc__ or "")
-    _describe_fields(definition, fields_of(place.section, place.path))
+    _describe_fields(definition, place.fields)
 
 
 def _describe_fields(definition: dict[str, Any], places: Mapping[str, Place]) -> None:
@@ -64,13 +63,14 @@ def example_suite() -> dict[str, Any]:
     suite = Suite.model_validate(
         {
             "$schema": SCHEMA_ID,
-            "audit_suite_id": "my-benchmark-audit-v1",
+            "audit_suite_id": _first_example("audit_suite_id"),
             "model_config": {
-                "model_id": "org/model-name",
-                "model_version": _PLACEHOLDER_DIGEST,
-                "endpoint": "http://127.0.0.1:8000/v1",
+                name: _first_example("model_config", name) for name in ("model_id", "model_version", "endpoint")
             },
-            "dataset_config": {"benchmark_name": "my-benchmark", "path": "items.jsonl"},
+            "dataset_config": {
+                "benchmark_name": _first_example("dataset_config", "benchmark_name"),
+                "path": "items.jsonl",
+            },
             "perturbation_config": {
                 "min_semantic_distance": 0.02,
                 "perturbation_strategy": "imported",
@@ -91,6 +91,13 @@ def example_suite() -> dict[str, Any]:
     return _commented(suite.plain(), fields_of(Suite), advice)
 
 
+def _first_example(*path: str) -> Any:
+    place = place_at(path)
+    assert place is not None
+    assert place.field.examples
+    return place.field.examples[0]
+
+
 def _commented(plain: dict[str, Any], places: Mapping[str, Place], advice: dict[str, list[str]]) -> dict[str, Any]:
     shown: dict[str, Any] = {}
     remarks: list[str] = []
@@ -101,7 +108,7 @@ def _commented(plain: dict[str, Any], places: Mapping[str, Place], advice: dict[
             if value is not None:
                 shown[name] = value
         else:
-            section = _commented(value, fields_of(place.section, place.path), advice)
+            section = _commented(value, place.fields, advice)
             introduction = [place.meaning, *advice.get(place.dotted, [])]
             shown[name] = {**section, "$comment": introduction + section["$comment"]}
     # A section's own advice is joined where the section is written; only the top level's is added here.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from proctor.domain.canonical import DIGEST_OR_PREFIX
 from proctor.domain.endpoint_url import IN_PROCESS, OddUrlError, endpoint_url
+from proctor.domain.field_words import Words
 from proctor.domain.url import UNIX
 
 _ENDPOINT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
@@ -46,6 +47,8 @@ def _endpoint(value: str) -> str:
     return value
 
 
+#: Of the name under which an endpoint serves a model.
+SERVED_NAME_WORDS: Final = Words(alphabet="letters, digits, '.', '_', '/', ':' and '-', after a letter or digit")
 ContentHash = Annotated[str, AfterValidator(_content_hash)]
 Endpoint = Annotated[str, AfterValidator(_endpoint)]
 Fraction = Annotated[float, Field(gt=0.0, lt=1.0)]

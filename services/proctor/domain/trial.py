@@ -84,10 +84,13 @@ class Decoding(Frozen):
     temperature: float = Field(default=0.0, ge=0.0, le=2.0)
     """0 is greedy decoding."""
     top_p: float = Field(default=1.0, gt=0.0, le=1.0)
+    """Nucleus of the sampling; 1 keeps every token."""
     max_tokens: int = Field(default=512, ge=1, le=131_072)
     """Ceiling of generated tokens; an answer that reaches it is counted as truncated."""
     seed: int | None = Field(default=None, ge=0, le=2**53 - 1)
+    """The seed of the sampling, where the endpoint takes one."""
     stop: tuple[str, ...] = Field(default=(), max_length=16)
+    """Texts at which an answer ends."""
 
 
 class Shard(Frozen):
