@@ -66,7 +66,7 @@ def test_what_proctor_does_not_know_is_read_by_the_plug_in_that_does(
     head: str, plugins: Plugins, tmp_path: Path
 ) -> None:
     log = written(tmp_path, f"{head}\na,1\nb,0\n")
-    with pytest.raises(BadInputError, match="begins with|no column id"):
+    with pytest.raises(BadInputError, match=r"begins with|no column id"):
         read_log(log)
     installed(plugins, "scores")
     (run,) = read_log(log)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic_core import to_jsonable_python
+
 from proctor.domain.canonical import DIGEST_OR_PREFIX
 from proctor.domain.channels import channel_names
 from proctor.domain.suite import Suite
@@ -102,7 +104,8 @@ def _commented(plain: dict[str, Any], places: Mapping[str, Place], advice: dict[
     shown: dict[str, Any] = {}
     remarks: list[str] = []
     for name, place in places.items():
-        value = plain[name]
+        # A field that is not written where it stands at its default is one to explain all the same.
+        value = plain[name] if name in plain else to_jsonable_python(place.field.get_default())
         if place.section is None or isinstance(value, list):
             remarks.append(f"{name}: {place.meaning}" + (" Not set here." if value is None else ""))
             if value is not None:
