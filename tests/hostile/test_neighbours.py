@@ -79,8 +79,28 @@ def test_a_perturbation_server_on_loopback_lets_in_who_can_read_its_home_and_nob
             assert list(reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo(asked, timeout=20))
 
 
+@pytest.mark.parametrize(
+    ("listens_at", "asked", "found"),
+    [
+        ("127.0.0.1", "127.0.0.1", True),
+        ("127.0.0.1", "localhost", True),
+        ("127.0.0.5", "127.0.0.5", True),
+        ("[::1]", "::1", True),
+        ("127.0.0.1", "127.0.0.5", False),
+        ("127.0.0.1", "::1", False),
+        ("localhost", "audits.example", False),
+    ],
+)
+def test_a_token_is_not_shown_to_a_neighbour_who_has_the_port_at_another_address_of_the_machine(
+    tmp_path: Path, listens_at: str, asked: str, found: bool
+) -> None:
+    with own_token(tmp_path, "gateway", listens_at) as (token, listens):
+        listens(50061)
+        assert token_of_own_server(tmp_path, "gateway", asked, 50061) == (token if found else None)
+
+
 def test_a_token_is_not_shown_to_whoever_has_the_port_of_a_server_that_is_gone(tmp_path: Path) -> None:
-    with own_token(tmp_path, "gateway") as (token, listens):
+    with own_token(tmp_path, "gateway", "127.0.0.1") as (token, listens):
         listens(50061)
         file = tmp_path / "run" / "gateway-50061.json"
         said = json.loads(file.read_bytes())

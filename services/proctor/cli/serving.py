@@ -112,7 +112,7 @@ def with_own_token(
     if tokens is not None or knows_clients or not address.loopback:
         yield tokens, lambda port: None
         return
-    with own_token(home, service) as (token, listens):
+    with own_token(home, service, address.host) as (token, listens):
         yield server_tokens(token, "", variable="the server's own token", source=""), listens
 
 

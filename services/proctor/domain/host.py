@@ -33,6 +33,12 @@ def is_loopback(host: str) -> bool:
     return host == _LOOPBACK_NAME if address is None else address.is_loopback
 
 
+def is_same_loopback(one: str, other: str) -> bool:
+    """Whether two hosts of this machine may be one: its addresses are not, and its name stands for either family's."""
+    hosts = unbracketed(one), unbracketed(other)
+    return all(map(is_loopback, hosts)) and (hosts[0] == hosts[1] or _LOOPBACK_NAME in hosts)
+
+
 def is_public(address: str) -> bool:
     """Whether an IP address is one of the public internet: not private, loopback, link-local, metadata, multicast.
 

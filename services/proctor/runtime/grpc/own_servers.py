@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from proctor.domain.host import is_loopback
+from proctor.domain.host import LOOPBACK, is_same_loopback
 from proctor.runtime.files import write_atomic
 from proctor.runtime.processes import is_same_process, started_at_ticks
 
@@ -26,8 +26,8 @@ MAX_FILE_BYTES: Final = 4096
 
 
 @contextmanager
-def own_token(home: Path, service: str) -> Iterator[tuple[str, Callable[[int], None]]]:
-    """A new token for a server of this process, and what to call with its port once it listens.
+def own_token(home: Path, service: str, host: str) -> Iterator[tuple[str, Callable[[int], None]]]:
+    """A new token for a server of this process on a loopback host, and what to call with its port once it listens.
 
     The token is forgotten with the block.
     """
@@ -36,7 +36,7 @@ def own_token(home: Path, service: str) -> Iterator[tuple[str, Callable[[int], N
 
     def listens(port: int) -> None:
         path = _file(home, service, port)
-        said = {"token": token, "pid": os.getpid(), "started_at_ticks": started_at_ticks(os.getpid())}
+        said = {"token": token, "host": host, "pid": os.getpid(), "started_at_ticks": started_at_ticks(os.getpid())}
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_atomic(path, json.dumps(said).encode(), private=True)
         written.append(path)
@@ -50,16 +50,16 @@ def own_token(home: Path, service: str) -> Iterator[tuple[str, Callable[[int], N
 
 def token_of_own_server(home: Path, service: str, host: str, port: int) -> str | None:
     """The token of a server that runs in a home and listens there; None where it has none, or is not this home's."""
-    if not is_loopback(host):
-        return None
     try:
         with _file(home, service, port).open("rb") as stream:
             said = json.loads(stream.read(MAX_FILE_BYTES))
         token, pid, started = said["token"], said["pid"], said["started_at_ticks"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        # Another address of this machine may be another user's, with the same port.
+        here = is_same_loopback(host, said.get("host", LOOPBACK))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     right = isinstance(token, str) and isinstance(pid, int) and isinstance(started, int)
-    return token if right and is_same_process(pid, started) else None
+    return token if right and here and is_same_process(pid, started) else None
 
 
 def _file(home: Path, service: str, port: int) -> Path:
