@@ -141,7 +141,7 @@ STEPS = {
     ),
     "leave": Step(claimed, lambda s: s.pools.leave(POOL, AUDIT)),
     "sweep": Step(claimed, lambda s: s.pools.sweep(POOL, AUDIT, STAGE, [], older_than=timedelta(0))),
-    "work": Step(nothing, lambda s: s.pools.outlook(POOL, fresh=LONG)),
+    "work": Step(nothing, lambda s: s.pools.outlook("of no claim", fresh=LONG)),
     "be away": Step(claimed, lambda s: s.pools.unreachable(POOL, AUDIT, STAGE, "s0")),
     "probe in vain": Step(probing, lambda s: s.pools.unreachable(POOL, AUDIT, STAGE, "s1")),
     "announce": Step(nothing, lambda s: s.presence.announce("w", "inference", 4)),

@@ -91,17 +91,20 @@ class ScriptedRedis:
         """
         handed = [*map(key, script.keys), *arguments]
 
-        def sent(*how: str) -> list[Any]:
+        def sent(known: bool) -> list[Any]:
             pipe = self._redis.pipeline(transaction=False)
             commands(pipe)
-            pipe.execute_command(*how, len(script.keys), *handed)
+            if known:
+                pipe.evalsha(script.digest, len(script.keys), *handed)
+            else:
+                pipe.eval(script.text, len(script.keys), *handed)
             return list(pipe.execute())
 
         try:
             try:
-                replies = sent("EVALSHA", script.digest)
+                replies = sent(known=True)
             except redis.exceptions.NoScriptError:
-                replies = sent("EVAL", script.text)
+                replies = sent(known=False)
         except redis.RedisError as error:
             raise self._silent(error) from error
         return replies[:-1], script.reply(replies[-1])
