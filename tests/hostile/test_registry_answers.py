@@ -14,7 +14,8 @@ import pytest
 
 from proctor.domain.errors import RegistryError
 from proctor.registry import mlflow_client
-from proctor.registry.mlflow_client import MAX_ANSWER_BYTES, MlflowClient, RegistryUnavailableError
+from proctor.registry.mlflow_client import MAX_ANSWER_BYTES, MlflowClient
+from proctor.registry.model_registry import RegistryUnavailableError
 from tests.hostile.limited import run_limited
 
 Answer = Callable[[BaseHTTPRequestHandler], None]

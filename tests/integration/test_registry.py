@@ -18,7 +18,7 @@ from kombu.exceptions import OperationalError
 from proctor.domain.decision import DecisionEvent, DecisionOutcome, Reason
 from proctor.domain.errors import RegistryError
 from proctor.domain.messages import DecisionWritten
-from proctor.registry.mlflow_client import MlflowClient, RegistryUnavailableError
+from proctor.registry.mlflow_client import MlflowClient
 from proctor.registry.mlflow_registry import (
     APPROVED_ALIAS,
     MAX_TAG_BYTES,
@@ -26,6 +26,7 @@ from proctor.registry.mlflow_registry import (
     decision_tags,
     registered_name,
 )
+from proctor.registry.model_registry import RegistryUnavailableError, open_registry
 from proctor.registry.tasks import RETRY_WAITS_S, write_with_retries
 from proctor.runtime.messaging.events import EXCHANGE, REGISTRY_QUEUE, publish_decision
 from tests.integration.registry_support import forwarder_on_demand, mlflow_server, registry_worker
@@ -305,7 +306,7 @@ def test_a_server_that_is_no_mlflow_is_told_apart() -> None:
 @pytest.mark.parametrize("uri", ["sqlite:///mlflow.db", "databricks", "file:///mlruns", "http://"])
 def test_only_a_server_can_be_written_to(uri: str) -> None:
     with pytest.raises(RegistryError, match="no http or https URL"):
-        MlflowRegistry(uri)
+        open_registry(uri)
 
 
 def test_a_password_in_the_uri_is_not_printed() -> None:

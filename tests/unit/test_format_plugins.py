@@ -146,17 +146,14 @@ def test_what_a_plug_in_reads_is_held_to_what_proctors_own_readers_are(
 
 def test_the_commands_read_a_plug_ins_log_and_say_whose_format_it_is(plugins: Plugins, tmp_path: Path) -> None:
     folder = installed(plugins, "scores")
-    a, b = (
-        written(tmp_path, "#scores\n" + "".join(f"q{n},{n % k == 0:d}\n" for n in range(40)), f"{k}") for k in (2, 3)
-    )
+    rows = {k: "".join(f"q{n},{n % k == 0:d}\n" for n in range(40)) for k in (2, 3)}
+    a, b = (written(tmp_path, f"#scores\n{text}", str(k)) for k, text in rows.items())
     path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": path}
 
     def run(*arguments: object) -> str:
         command = [sys.executable, "-m", "proctor", *map(str, arguments)]
-        done = subprocess.run(
-            command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True
-        )
-        return done.stdout
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 
     compared = json.loads(run("compare", a, b, "--format", "json"))
     assert (compared["n"], compared["formats"]) == (40, {"a": "scores of toy 1.2", "b": "scores of toy 1.2"})

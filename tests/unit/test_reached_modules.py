@@ -53,7 +53,7 @@ CALLED_FROM_OUTSIDE = {
     "output_tokens_per_trial": "what a test asks of a pool",
     "triton_command": "a Triton of their own, on ports, for tests and benchmarks",
 }
-_MODULE = re.compile(r"(proctor(?:\.[a-z_0-9]+)+)(?::[a-z_]+)?")
+_MODULE = re.compile(r"(proctor(?:\.[a-z_0-9]+)+)(?::[A-Za-z_]+)?")
 
 
 def named_modules(source: str) -> Iterator[str]:

@@ -21,6 +21,7 @@ from proctor.domain.errors import RegistryError
 from proctor.domain.host import is_loopback
 from proctor.domain.problems import visible
 from proctor.domain.url import Url, UrlFault, parts_of, url_of, without_secrets
+from proctor.registry.model_registry import RegistryUnavailableError
 
 _TIMEOUT_S = 10.0
 _PAGE_SIZE = 200
@@ -34,10 +35,6 @@ MAX_ANSWER_S: Final = 60.0
 #: Pages that are asked for: a million model versions. A server that always names a next one is not asked for ever.
 MAX_PAGES: Final = 5_000
 _RETRYABLE_STATUS = frozenset({408, 429, 500, 502, 503, 504})
-
-
-class RegistryUnavailableError(RegistryError):
-    """The registry did not answer, or said that it cannot now: worth another attempt."""
 
 
 class RegistryRefusedError(RegistryError):

@@ -1,17 +1,17 @@
-"""The registry worker's task: write a decision to MLflow, and tell the router."""
+"""The registry worker's task: write a decision to the model registry, and tell the router."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 
 from proctor.domain.decision import DecisionEvent
 from proctor.domain.errors import RegistryError
 from proctor.domain.messages import DecisionWritten, WriteDecision
 from proctor.registry.consumer import DecisionConsumer
-from proctor.registry.mlflow_client import RegistryUnavailableError
-from proctor.registry.mlflow_registry import MlflowRegistry
+from proctor.registry.model_registry import RegistryUnavailableError, open_registry
 from proctor.runtime.messaging.tasks import app, handles, send, worker_settings
 
 logger = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ def write_with_retries(
     Raises:
         RegistryError: when the registry refuses, or is unreachable after the last wait.
     """
-    with MlflowRegistry(uri) as registry:
+    with closing(open_registry(uri)) as registry:
         while True:
             try:
                 version = registry.ensure_version(event.model_id, event.model_digest)

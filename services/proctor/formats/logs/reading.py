@@ -122,6 +122,10 @@ def _check(source: str, runs: Sequence[Any], reader: str) -> None:
     """Hold what a plug-in's reader gives to what Proctor's own readers hold themselves to."""
     if not runs or not all(isinstance(run, RunLog) and run.answers for run in runs):
         raise BadInputError(f"{source}: {reader} found no run with an answer in it")
+    for run in runs:
+        limit = run.token_limit
+        if not isinstance(run.extractor, str) or not (limit is None or (isinstance(limit, int) and limit > 0)):
+            raise BadInputError(f"{source}: {reader} gave a run with a wrong extractor or token_limit")
     answers = sum(len(run.answers) for run in runs)
     if answers > LOG_ROWS.rows:
         raise BadInputError(f"{source}: {reader} found {answers:,} answers; at most {LOG_ROWS.rows:,} are read")
@@ -139,10 +143,12 @@ def _check(source: str, runs: Sequence[Any], reader: str) -> None:
         raise BadInputError(f"{source}: {reader} found more than {LOG_ROWS.total_bytes >> 20} MiB of text")
 
 
-def _fault(answer: Any) -> str | None:
+def _fault(given: Any) -> str | None:
     """What is wrong with an answer, in words; None where nothing is."""
-    if not isinstance(answer, LoggedAnswer):
-        return f"that is {shown(answer)}, and no LoggedAnswer"
+    if not isinstance(given, LoggedAnswer):
+        return f"that is {shown(given)}, and no LoggedAnswer"
+    # What a plug-in put into it need not be of the declared types.
+    answer: Any = given
     if not isinstance(answer.item_id, str) or not isinstance(answer.line, int):
         return "without an item_id that is text, or a line that is a number"
     if answer.correct is not None and not isinstance(answer.correct, bool):

@@ -1,0 +1,74 @@
+"""What a model registry is, and which one a URI names."""
+
+from __future__ import annotations
+
+from typing import Final, Protocol, runtime_checkable
+
+from proctor.domain.decision import DecisionEvent
+from proctor.domain.errors import BadInputError, RegistryError
+from proctor.domain.plugins import ExtensionPoint
+
+#: URI scheme → the class of the registry that is spoken to under it, which is given the URI.
+REGISTRIES: Final[ExtensionPoint[type]] = ExtensionPoint(
+    "proctor.registries",
+    "registry",
+    type,
+    {
+        "http": "proctor.registry.mlflow_registry:MlflowRegistry",
+        "https": "proctor.registry.mlflow_registry:MlflowRegistry",
+    },
+)
+#: What is opened under a scheme that nobody declares: it says what it takes.
+_DEFAULT: Final = "http"
+
+
+class RegistryUnavailableError(RegistryError):
+    """The registry did not answer, or said that it cannot now: worth another attempt."""
+
+
+@runtime_checkable
+class ModelRegistry(Protocol):
+    """A registry of model versions. Writing the same thing twice leaves the same state."""
+
+    def ensure_version(self, model_id: str, digest: str) -> str:
+        """The name of the model version with these weights; it is created when there is none.
+
+        Raises:
+            RegistryUnavailableError: the registry cannot be reached now.
+            RegistryError: it refuses.
+        """
+        ...
+
+    def write_decision(self, event: DecisionEvent, version: str) -> None:
+        """Write a decision on a model version. An event may come again, and late.
+
+        Raises:
+            RegistryUnavailableError: the registry cannot be reached now.
+            RegistryError: it refuses, or the version has other weights than the event says.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give back the connections."""
+        ...
+
+
+def open_registry(uri: str) -> ModelRegistry:
+    """The registry that a URI names by its scheme.
+
+    Raises:
+        RegistryError: no registry is spoken to under such a URI, or its plug-in does not bring what it should.
+    """
+    scheme = uri.partition(":")[0].lower()
+    name = scheme if scheme in REGISTRIES else _DEFAULT
+    try:
+        kind = REGISTRIES.get(name)
+    except BadInputError as error:
+        raise RegistryError(str(error)) from error
+    opened = kind(uri)
+    if not isinstance(opened, ModelRegistry):
+        raise RegistryError(
+            f"the registry {name!r} of {REGISTRIES.origin(name)} is no model registry; have it keep the contract of "
+            "proctor.registry.model_registry.ModelRegistry"
+        )
+    return opened
