@@ -138,6 +138,8 @@ CHANGES = [
 ]
 #: These have one value only, so that there is no other to change it to.
 UNCHANGEABLE = {"metric_config.name", "protocol_config.templates"}
+#: Has no value but its default where no plug-in is installed, and is not written then.
+PLUGINS = {"protocol_config.stages"}
 #: What an audit may use is no part of what it finds.
 BESIDE_THE_CARD = {"budget_config.max_trials": 10, "budget_config.max_tokens": 10, "budget_config.max_cost": 0.5}
 

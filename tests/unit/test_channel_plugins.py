@@ -34,23 +34,16 @@ from proctor.scorer.page.html import render
 from proctor.scorer.report.document import Report, to_json
 from proctor.studies.plan import plan_audit
 from tests.installed_plugins import install
+from tests.recipes import recipe
 from tests.report_samples import SampleAudit, approved, blocked, poisoned
 from tests.scored_audits import score
 
-GUIDE = Path(__file__).parents[2] / "docs" / "extending.md"
 GROUP = "proctor.channels"
 Install = Callable[..., None]
 
 
-def recipe(language: str) -> str:
-    """The recipe's block in a language."""
-    section = GUIDE.read_text(encoding="utf-8").split("\n## A channel\n")[1].split("\n## ")[0]
-    (block,) = re.findall(rf"^```{language}\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
-    return str(block)
-
-
-PROJECT: dict[str, Any] = tomllib.loads(recipe("toml"))["project"]
-REQUIRED: list[str] = json.loads(recipe("json"))["scoring_config"]["required_channels"]
+PROJECT: dict[str, Any] = tomllib.loads(recipe("A channel", "toml"))["project"]
+REQUIRED: list[str] = json.loads(recipe("A channel", "json"))["scoring_config"]["required_channels"]
 (NAME,) = PROJECT["entry-points"][GROUP]
 BROKEN = """
 from proctor.domain.channel_results import OtherEvidence, Section, Verdict
@@ -125,7 +118,7 @@ def _anew() -> Iterator[None]:
 def published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The recipe's distribution, installed."""
     points = PROJECT["entry-points"]
-    modules = {"published_channel": recipe("python")}
+    modules = {"published_channel": recipe("A channel")}
     folder = install(tmp_path / "dist", modules, points, name=PROJECT["name"], version=PROJECT["version"])
     monkeypatch.syspath_prepend(str(folder))
     declared.cache_clear()

@@ -13,6 +13,12 @@ import grimp
 import pytest
 
 import proctor
+from proctor.domain.backends import BACKENDS
+from proctor.domain.strategies import STRATEGIES
+from proctor.formats.logs.reading import LOG_FORMATS
+from proctor.registry.model_registry import REGISTRIES
+from proctor.router.stages.registry import STAGES
+from proctor.scorer.channels.registry import CHANNELS
 from tests.support import REPOSITORY
 
 PACKAGE = Path(proctor.__file__).parent
@@ -31,6 +37,8 @@ WAITING = frozenset(
 #: Begun from outside of the package.
 BEGUN = {
     "proctor.__main__": "`python -m proctor`",
+    "proctor.inference.worker.prompt_backend": "what plug-ins make their backends from",
+    "proctor.router.stages.asking": "what plug-ins make their stages from",
     "proctor.localstack.private_exec": "run by its path, without the package around it",
     "proctor.localstack.triton_setup": "the command that the Makefile gives, and `proctor doctor` names",
     "proctor.perturbation.serving.rpc.perturbation_pb2_grpc": "stubs for callers in Python",
@@ -42,6 +50,7 @@ CALLED_FROM_OUTSIDE = {
     "initialize": "Triton",
     "added": "for the first field that a message gets with a default",
     "control_items_needed": "public API, waiting as the modules do: how many control items a plan needs",
+    "AskingStage": "what plug-ins make their stages from",
     "extract_cookies": "http.cookiejar calls it",
     "format_commands": "click calls it",
     "list_commands": "click calls it",
@@ -49,6 +58,8 @@ CALLED_FROM_OUTSIDE = {
     "intercept_service": "gRPC calls it",
     "upgrade": "Alembic calls it",
     "is_complete": "what a test asks of a ledger",
+    "rule_strategies": "what every rule of Proctor's own is tested by",
+    "module_of": "what this test asks of an extension point",
     "note_pace": "what a test tells a pool",
     "output_tokens_per_trial": "what a test asks of a pool",
     "triton_command": "a Triton of their own, on ports, for tests and benchmarks",
@@ -82,6 +93,8 @@ def roots(modules: Iterable[str]) -> Iterator[str]:
     groups = [project["scripts"], *project.get("entry-points", {}).values()]
     yield from (target.partition(":")[0] for group in groups for target in group.values())
     yield from BEGUN
+    for extension_point in (BACKENDS, CHANNELS, LOG_FORMATS, REGISTRIES, STAGES, STRATEGIES):
+        yield from (extension_point.module_of(name) for name in extension_point.built_in)
     for module in modules:
         # `proctor worker SERVICE` imports the first, Alembic the second.
         if module.endswith(".tasks") or ".migrations." in module:

@@ -27,6 +27,7 @@ from proctor.formats.suites import content_digests, load_suite
 from tests.suites.examples import (
     BESIDE_THE_CARD,
     CHANGES,
+    PLUGINS,
     SMALL,
     UNCHANGEABLE,
     Change,
@@ -177,7 +178,7 @@ def test_a_validated_suite_s_defaults_are_all_fields_that_the_file_leaves_out(tm
         for key in (value if isinstance(value, dict) else ("",))
     }
     nested = {"prompt_config.few_shot.question", "prompt_config.few_shot.choices", "prompt_config.few_shot.answer"}
-    assert set(document["defaults"]) == leaf_fields() - written - nested
+    assert set(document["defaults"]) == leaf_fields() - written - nested - PLUGINS
     assert parsed(document["suite"]) == load_suite(file)
 
 
@@ -214,7 +215,9 @@ def test_a_suite_keeps_the_fingerprint_that_it_had_before_datasets_could_be_priv
 
 
 def test_every_field_of_the_suite_is_among_the_changes() -> None:
-    assert {parameter.values[0].field for parameter in CHANGES} | UNCHANGEABLE | set(BESIDE_THE_CARD) == leaf_fields()
+    assert {parameter.values[0].field for parameter in CHANGES} | UNCHANGEABLE | PLUGINS | set(BESIDE_THE_CARD) == (
+        leaf_fields()
+    )
 
 
 def test_the_content_of_the_files_and_the_evaluator_are_part_of_the_protocol() -> None:

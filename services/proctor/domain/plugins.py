@@ -83,6 +83,10 @@ class ExtensionPoint(Generic[Part]):
         """Every name: of the built-in parts in their order, then of plug-ins by the alphabet."""
         return (*self._built_in, *(name for name in declared(self.group) if name not in self._built_in))
 
+    def module_of(self, name: str) -> str:
+        """The module that brings a built-in part; it is not imported."""
+        return self._built_in[name].module
+
     def get(self, name: str) -> Part:
         """The part of a name.
 

@@ -22,7 +22,7 @@ from proctor.runtime.records.decisions import decision_of
 from proctor.scorer.channels.channel import ChannelInputs
 from proctor.scorer.channels.registry import files_of
 from proctor.scorer.grading.ahead import RecentGrades, grade_and_store
-from proctor.scorer.grading.loading import StoredMessages, load_rows, load_shown
+from proctor.scorer.grading.loading import StoredMessages, StoredStage, load_rows, load_shown
 from proctor.scorer.grading.targets import TargetsCache
 from proctor.scorer.page.html import render
 from proctor.scorer.report.assembly import Asked, assemble, suspects
@@ -85,7 +85,8 @@ def _decide(audit_id: str, manifest: AuditManifest) -> DecisionEvent:
     targets = _targets.get(store, manifest.items, suite.metric.extractor)
     rows = load_rows(store, manifest, targets)
     clean_models = OnRecord(made.controls, manifest.model_digest, variants.index.rewordings_digest)
-    result = score(ChannelInputs(suite, items, rows, clean_models, StoredMessages(store, manifest)))
+    stages = {kind: StoredStage(store, digest) for kind, digest in manifest.asked.items()}
+    result = score(ChannelInputs(suite, items, rows, clean_models, StoredMessages(store, manifest), stages))
     wanted = {item.item_id for item in suspects(result.evidence)}
     report = assemble(
         manifest,

@@ -12,15 +12,16 @@ from proctor.domain.channel_results import ChannelEvidence, Figure, OtherEvidenc
 from proctor.domain.item import Item
 from proctor.domain.limitation import Limitation
 from proctor.domain.suite import Suite
-from proctor.domain.trial import Arm, Completion, Trial
+from proctor.domain.trial import Arm
 from proctor.evidence.perturbation.clean_control import NONE_ON_RECORD, OnRecord
+from proctor.runtime.artifacts.calls import Call
 from proctor.scorer.grading.rows import Rows
 from proctor.scorer.page.phrases import VERDICT_WORDS
 
 Messages = Iterable[tuple[tuple[Arm, str, int], str]]
 """(arm, item, router index) of a router's trial, and what it wrote. Not all need be in memory; each time that they are
 gone through, they are read anew."""
-StoredCalls = Iterable[tuple[Trial, Completion]]
+StoredCalls = Iterable[Call]
 """The calls of a stage with what came back, read as `Messages` are."""
 #: What a channel says of itself.
 _TEXTS: Final = ("compares", "null_hypothesis", "needs", "gap")
@@ -40,7 +41,7 @@ class ChannelInputs:
     messages: Messages = ()
     """What the routers wrote; nothing where the suite asks none."""
     stages: Mapping[str, StoredCalls] = field(default_factory=dict)
-    """The calls of further stages, by the stage's name."""
+    """What was asked and said in the stages of plug-ins, by the stage's kind."""
 
 
 class NotAudited(NamedTuple):

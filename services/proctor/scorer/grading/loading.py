@@ -11,7 +11,7 @@ from proctor.domain.errors import NewerVersionError, StoreError
 from proctor.domain.manifest import AnsweredShard, AuditManifest, CompletionSet, GradeSet, RewriteSet
 from proctor.domain.trial import Completion, Shard, Trial
 from proctor.grading import grade
-from proctor.runtime.artifacts.calls import MessageKey, calls_of_shard, messages_in, trials_of
+from proctor.runtime.artifacts.calls import Call, MessageKey, calls_of, calls_of_shard, messages_in, trials_of
 from proctor.runtime.artifacts.store import ArtifactStore, get_model
 from proctor.scorer.grading.grade_sets import fits, grade_shard
 from proctor.scorer.grading.rows import Rows, RowsBuilder
@@ -61,6 +61,18 @@ def load_shown(
             dead = trials_of(store, manifest.dead[place - n_answered])
             found += [GradedTrial(trial, None, None) for trial in dead]
     return show(found, item_ids)
+
+
+class StoredStage:
+    """What was asked and said in a stage of a plug-in, one shard in memory at a time. Each time that it is gone through
+    it is read anew. Raises as `load_rows`.
+    """
+
+    def __init__(self, store: ArtifactStore, digest: str) -> None:
+        self._store, self._digest = store, digest
+
+    def __iter__(self) -> Iterator[Call]:
+        return calls_of(self._store, get_model(self._store, self._digest, RewriteSet))
 
 
 class StoredMessages:

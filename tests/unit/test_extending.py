@@ -24,17 +24,16 @@ from proctor.registry.tasks import write_with_retries
 from proctor.runtime.settings import Settings
 from proctor.studies.comparison import compare_logs
 from tests.installed_plugins import Plugins
-from tests.support import REPOSITORY
+from tests.recipes import GUIDE
 from tests.unit.variant_samples import ITEMS, HashedEncoder, MemoryRows
 
-DOCUMENT: Final = REPOSITORY / "docs" / "extending-he.md"
 _BLOCK: Final = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _NAME: Final = re.compile(r"# (\w+)\.py\n")
 
 
 def follow(heading: str, plugins: Plugins) -> None:
     """Install what a recipe says, as it stands there."""
-    (section,) = re.findall(rf"^## {heading}\n(.*?)(?=^## |\Z)", DOCUMENT.read_text(), re.MULTILINE | re.DOTALL)
+    (section,) = re.findall(rf"^## {heading}\n(.*?)(?=^## |\Z)", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
     blocks = _BLOCK.findall(section)
     modules = {name[1]: text for kind, text in blocks if kind == "python" and (name := _NAME.match(text))}
     (project,) = (tomllib.loads(text) for kind, text in blocks if kind == "toml")
