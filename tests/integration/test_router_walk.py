@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from types import FrameType
@@ -10,6 +11,7 @@ from types import FrameType
 import pytest
 
 from proctor.router import tasks
+from proctor.router.barring import Barrier
 from tests.integration.router_support import answered, router_bench
 
 #: Times that the walk may come back to a module which it has been in.
@@ -20,6 +22,9 @@ def test_one_answer_comes_back_to_a_module_at_most_a_dozen_times(
     tmp_path: Path, valkey_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with router_bench(tmp_path, valkey_url, monkeypatch) as bench:
+        # As a router has it: it asks the operator's marks before it hands anything out.
+        dispatcher = replace(tasks._dispatcher(), barred=Barrier(bench.settings, bench.artifacts).cause)
+        monkeypatch.setattr(tasks, "_dispatcher", lambda: dispatcher)
         bench.to_answering()
         shards = bench.handed_out()
         # Not the first one: what is looked up once for an audit is no part of the way that every answer goes.

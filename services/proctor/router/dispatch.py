@@ -167,7 +167,7 @@ class Dispatcher:
             if not self.ledger.was_asked(audit_id, step_of(audit), answer_time=self.timing.answer_time):
                 self.ask(audit_id)
             return
-        self.go_on(audit_id)
+        self.go_on(audit)
 
     def begin_round(self, audit: AuditView, digest: str) -> None:
         """Ask the model that rewords a PromptSet, as the next stage of the audit."""
@@ -185,16 +185,19 @@ class Dispatcher:
         stored = put_model(self.artifacts, prompts)
         begun = RewritingRound(number=number, prompts=stored, decoding=prompts.decoding)
         if self.advance(audit, Cause.REWORDED, AuditState.PARAPHRASING, rounds=number, rewriting=begun):
-            self.go_on(audit.audit_id)
+            self.go_on(self.view(audit.audit_id))
 
-    def go_on(self, audit_id: str) -> None:
+    def go_on(self, audit: AuditView) -> None:
         """Hand out what the stage under way has room for, or end the stage when nothing is left.
 
         Asks the ledger where the stage is instead of trusting the one message that began it, or the one 'complete'
         answer: the worker that got it may have died with it. Then the same for audits that wait for the same servers
         and could have more of them now.
+
+        Args:
+            audit: as it was just read.
         """
-        todo, seen = list(self._step(audit_id)), {audit_id}
+        todo, seen = list(self._step(audit)), {audit.audit_id}
         while todo:
             pool, other = todo.pop()
             if other in seen:
@@ -207,14 +210,14 @@ class Dispatcher:
                 logger.exception("audit %s cannot be taken on now", other)
 
     def _step_of_waiting(self, pool: str, audit_id: str) -> tuple[Waiting, ...]:
-        stage = under_way(self.view(audit_id))
+        audit = self.view(audit_id)
+        stage = under_way(audit)
         if stage is None or stage.endpoint.pool != pool:
             self.pools.leave(pool, audit_id)
-        return self._step(audit_id)
+        return self._step(audit)
 
-    def _step(self, audit_id: str) -> tuple[Waiting, ...]:
+    def _step(self, audit: AuditView) -> tuple[Waiting, ...]:
         """One audit's part of `go_on`; returns who waits for what it leaves."""
-        audit = self.view(audit_id)
         stage = under_way(audit)
         if stage is None or audit.inputs.paused:
             return self.handing.stand_back(audit)
@@ -238,7 +241,7 @@ class Dispatcher:
         if (cause := loss(audit.inputs, stage.name, standing)) is not None:
             self.fail(audit, cause)
             return self.handing.stand_back(audit)
-        asks = standing.queued or not standing.parts.all_laid
+        asks = standing.queued or standing.more
         if asks:
             cause = self.barred(audit)
             if cause is None and audit.inputs.terms.limited:
@@ -288,5 +291,5 @@ class Dispatcher:
         after = end.after or state_to_go_on_in(audit.changed(**end.changes))
         if self.advance(audit, Cause.STAGE_ENDED, after, **end.changes):
             self.ask(audit.audit_id)
-            return self._step(audit.audit_id)
+            return self._step(self.view(audit.audit_id))
         return self.handing.stand_back(audit)

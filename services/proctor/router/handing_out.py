@@ -98,7 +98,7 @@ class HandingOut:
 
     def runs_low(self, standing: Standing, room: Room) -> bool:
         """Whether another part of a stage has to be planned, so that workers never wait for one."""
-        return not standing.parts.all_laid and standing.queued < _WINDOWS_QUEUED * room.capacity
+        return standing.more and standing.queued < _WINDOWS_QUEUED * room.capacity
 
     def lay_down(
         self, audit: AuditView, stage: StageUnderWay, parts: StageParts, room: Room, standing: Standing

@@ -10,9 +10,9 @@ from proctor.domain.messages import GradeShards, ShardAnswer, ShardsAnswered, Sh
 from proctor.domain.trial import ANSWER_STAGE
 from proctor.router.audit import AuditView, view
 from proctor.router.dispatch import Dispatcher
-from proctor.router.ledger.store import Answer, Setback
+from proctor.router.ledger.store import Answer, PlannedShard, Setback
 from proctor.router.pools.store import FIRST_WAIT, LONGEST_WAIT, Outage
-from proctor.router.stages.registry import pool_of, stage_of, under_way
+from proctor.router.stages.registry import stage_of, under_way
 from proctor.runtime.metrics import recording as metrics
 from proctor.runtime.metrics.recording import Redelivery
 from proctor.runtime.records.store import AuditState
@@ -34,24 +34,30 @@ def take_in(dispatcher: Dispatcher, message: ShardsAnswered) -> None:
     second would use up every attempt: it waits for an answer to another shard, which shows that things work, or for the
     reconciler. What a leaving worker handed back is somebody else's at once.
     """
+    said = [answer for answer in message.answers if answer.completions is not None]
+    answers = [
+        Answer(one.shard_id, one.completions, one.input_tokens, one.output_tokens)
+        for one in said
+        if one.completions is not None
+    ]
+    shard_ids = [one.shard_id for one in said]
+    n_trials, output_tokens = sum([one.n_trials for one in said]), sum([one.output_tokens for one in said])
+    moved = any(answer.handed_back for answer in message.answers)
     audit = view(dispatcher.records, message.audit_id)
-    pool = pool_of(audit.inputs, message.stage)
+    stage = stage_of(message.stage)
+    endpoint = audit.inputs.endpoint_of(stage.asks)
+    pool = None if endpoint is None else endpoint.pool
     if audit.record.state.final:
         _let_go(dispatcher, audit, message, pool)
         return
-    answers = [
-        Answer(answer.shard_id, answer.completions, answer.input_tokens, answer.output_tokens)
-        for answer in message.answers
-        if answer.completions is not None
-    ]
-    recorded, moved = dict[str, str](), any(answer.handed_back for answer in message.answers)
+    recorded, entries = dict[str, str](), dict[str, PlannedShard]()
     if answers:
         outcomes = dispatcher.ledger.record_all(message.audit_id, message.stage, answers)
-        recorded = {
-            answer.shard_id: answer.completions
-            for answer, outcome in zip(answers, outcomes, strict=True)
-            if outcome in _NEW
-        }
+        for answer, outcome in zip(answers, outcomes, strict=True):
+            if outcome in _NEW:
+                recorded[answer.shard_id] = answer.completions
+        if recorded and stage.graded and not audit.record.state.ended:
+            entries = dispatcher.ledger.entries_of(message.audit_id, message.stage, recorded)
         dispatcher.counting.recorded(message.audit_id, message.stage, zip(answers, outcomes, strict=True))
         if pool is not None:
             # The credits come back, and it is noted that the servers work, and how quickly.
@@ -59,18 +65,20 @@ def take_in(dispatcher: Dispatcher, message: ShardsAnswered) -> None:
                 pool,
                 message.audit_id,
                 message.stage,
-                [answer.shard_id for answer in answers],
+                shard_ids,
                 worked=True,
-                n_trials=sum([answer.n_trials for answer in message.answers if answer.completions is not None]),
+                n_trials=n_trials,
                 seconds=message.seconds,
-                output_tokens=sum([answer.output_tokens for answer in answers]),
+                output_tokens=output_tokens,
             )
     if len(answers) < len(message.answers):
         moved = _set_all_back(dispatcher, audit, message, pool) or moved
-    if recorded and not audit.record.state.ended and stage_of(message.stage).graded:
-        _have_graded(dispatcher, audit, message.stage, recorded)
+        # It may have been given up.
+        audit = view(dispatcher.records, message.audit_id)
+    if entries:
+        dispatcher.send(_to_grade(audit, entries, recorded))
     if recorded or moved:
-        dispatcher.go_on(message.audit_id)
+        dispatcher.go_on(audit)
 
 
 def note_grades(dispatcher: Dispatcher, message: ShardsGraded) -> None:
@@ -87,7 +95,7 @@ def _let_go(dispatcher: Dispatcher, audit: AuditView, message: ShardsAnswered, p
         metrics.duplicate_suppressed()
     if pool is not None:
         dispatcher.pools.release(pool, audit.audit_id, message.stage, [answer.shard_id for answer in message.answers])
-    dispatcher.go_on(audit.audit_id)
+    dispatcher.go_on(audit)
 
 
 def _set_all_back(dispatcher: Dispatcher, audit: AuditView, message: ShardsAnswered, pool: str | None) -> bool:
@@ -156,20 +164,12 @@ def _wait_or_fail(dispatcher: Dispatcher, audit: AuditView, stage_name: str, out
     return True
 
 
-def _have_graded(dispatcher: Dispatcher, audit: AuditView, stage: str, recorded: Mapping[str, str]) -> None:
-    entries = dispatcher.ledger.entries_of(audit.audit_id, stage, recorded)
-    if not entries:
-        return
-    dispatcher.send(
-        GradeShards(
-            audit_id=audit.audit_id,
-            items=audit.inputs.items,
-            extractor=audit.suite.metric.extractor,
-            shards=tuple(
-                [
-                    AnsweredShard(shard=entry.digest, completions=recorded[shard_id])
-                    for shard_id, entry in entries.items()
-                ]
-            ),
-        )
+def _to_grade(audit: AuditView, entries: Mapping[str, PlannedShard], recorded: Mapping[str, str]) -> GradeShards:
+    return GradeShards(
+        audit_id=audit.audit_id,
+        items=audit.inputs.items,
+        extractor=audit.suite.metric.extractor,
+        shards=tuple(
+            [AnsweredShard(shard=entry.digest, completions=recorded[shard_id]) for shard_id, entry in entries.items()]
+        ),
     )

@@ -159,7 +159,7 @@ def endpoint_probed(message: EndpointProbed) -> None:
         if state is AuditState.REWORDING:
             dispatcher.ask(audit.audit_id)
         else:
-            dispatcher.go_on(audit.audit_id)
+            dispatcher.go_on(dispatcher.view(audit.audit_id))
 
 
 @handles(VariantsBuilt, given_up=_fail)
@@ -172,7 +172,7 @@ def variants_built(message: VariantsBuilt) -> None:
     if message.variants is not None:
         state = state_to_go_on_in(audit.changed(variants=message.variants))
         if dispatcher.advance(audit, Cause.REWORDED, state, variants=message.variants):
-            dispatcher.go_on(audit.audit_id)
+            dispatcher.go_on(dispatcher.view(audit.audit_id))
     elif message.prompts is not None:
         dispatcher.begin_round(audit, message.prompts)
     else:

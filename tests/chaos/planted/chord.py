@@ -31,6 +31,7 @@ def plant(service: str) -> None:
 def _send_chords(app: Any) -> None:
     from proctor.domain.messages import Message, RunShards
     from proctor.router import reconcile, tasks
+    from proctor.router.audit import AuditView
     from proctor.router.dispatch import Dispatcher
     from proctor.router.ledger.store import Answer
     from proctor.router.pools import sharing
@@ -39,16 +40,16 @@ def _send_chords(app: Any) -> None:
 
     go_on, reconcile_audit = Dispatcher.go_on, reconcile.reconcile_audit
 
-    def one_chord(self: Dispatcher, audit_id: str) -> None:
+    def one_chord(self: Dispatcher, audit: AuditView) -> None:
         asked = list[RunShards]()
 
         def collect(message: Message) -> None:
             asked.append(message) if isinstance(message, RunShards) else self.send(message)
 
-        go_on(replace(self, send=collect), audit_id)
+        go_on(replace(self, send=collect), audit)
         if asked:
             header = [app.signature(_HEADER, kwargs={"message": pack.plain()}, queue="inference") for pack in asked]
-            chord(header)(app.signature(_BODY, kwargs={"audit_id": audit_id}, queue="router"))
+            chord(header)(app.signature(_BODY, kwargs={"audit_id": audit.audit_id}, queue="router"))
 
     def but_for_chords(dispatcher: Dispatcher, record: AuditRecord) -> None:
         if under_way(dispatcher.view(record.audit_id)) is None:

@@ -2,41 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import ClassVar
 
 from redis.client import Pipeline
 
 from proctor.domain.errors import StoreError
 from proctor.router.ledger import scripts
-from proctor.router.ledger.scripts import AUDIT_KEYS, STAGE_KEYS, AuditKey, LedgerKey, StageKey
+from proctor.router.ledger.keys import audit_key, keys_of
+from proctor.router.ledger.scripts import StageKey
 from proctor.router.ledger.types import Parts, PlannedShard, Progress, Settled, Spent, Standing
 from proctor.runtime.redis.scripted import ScriptedRedis, milliseconds
 from proctor.runtime.timing import DEFAULT_TIMING
-
-__all__ = ["AUDIT_KEYS", "STAGE_KEYS", "LedgerReading"]
 
 
 class LedgerReading(ScriptedRedis):
     """What can be asked of the ledger. The data model is described at `proctor.router.ledger.store`."""
 
     _NAME: ClassVar[str] = "ledger"
-
-    def _audit_key(self, audit_id: str, name: AuditKey) -> str:
-        return f"proctor:{{{audit_id}}}:{name}"
-
-    def _key(self, audit_id: str, stage: str, name: LedgerKey) -> str:
-        """A key of a stage, or of its audit."""
-        return f"proctor:{{{audit_id}}}:{name}" if name in AUDIT_KEYS else f"proctor:{{{audit_id}}}:{stage}:{name}"
-
-    def _keys(self, audit_id: str, stage: str, names: Iterable[StageKey]) -> list[str]:
-        return [self._key(audit_id, stage, name) for name in names]
-
-    def _of(self, audit_id: str, stage: str) -> Callable[[LedgerKey], str]:
-        """The names of keys in Redis, by their names in the scripts."""
-        return partial(self._key, audit_id, stage)
 
     def time(self) -> datetime:
         """The server's time."""
@@ -48,7 +32,7 @@ class LedgerReading(ScriptedRedis):
     def stages(self, audit_id: str) -> set[str]:
         """Names of the stages that were planned for an audit."""
         pipe = self._pipeline()
-        pipe.smembers(self._audit_key(audit_id, "stages"))
+        pipe.smembers(audit_key(audit_id, "stages"))
         return set(self._reply(pipe)[0])
 
     def was_asked(self, audit_id: str, step: str, *, answer_time: timedelta = DEFAULT_TIMING.answer_time) -> bool:
@@ -58,7 +42,7 @@ class LedgerReading(ScriptedRedis):
             answer_time: how long an answer may take. A note that has longer to live is of before the server's clock
                 was put back, and counts for nothing.
         """
-        pipe, key = self._pipeline(), self._audit_key(audit_id, "asked")
+        pipe, key = self._pipeline(), audit_key(audit_id, "asked")
         pipe.get(key)
         pipe.pttl(key)
         asked, left_ms = self._reply(pipe)
@@ -86,11 +70,12 @@ class LedgerReading(ScriptedRedis):
     def standing(self, audit_id: str, stage: str, n: int) -> Standing:
         """Parts, completeness, and the queue with the ids of its first `n` shards, in one round trip."""
         pipe = self._pipeline()
-        plan, queue, leases, done, dead = self._keys(audit_id, stage, ("plan", "queue", "leases", "done", "dead"))
-        pipe.hmget(self._key(audit_id, stage, "parts"), "laid", "of", "planned")
-        pipe.hget(self._audit_key(audit_id, "spent"), f"{stage} trials")
-        for key in (plan, done, dead):
-            pipe.hlen(key)
+        key = keys_of(audit_id, stage)
+        queue, leases = key["queue"], key["leases"]
+        pipe.hmget(key["parts"], "laid", "of", "planned")
+        pipe.hget(key["spent"], f"{stage} trials")
+        for hashed in ("plan", "done", "dead"):
+            pipe.hlen(key[hashed])
         pipe.zcard(queue)
         pipe.zcard(leases)
         pipe.zrange(queue, 0, n - 1) if n > 0 else pipe.exists(queue)
@@ -104,8 +89,9 @@ class LedgerReading(ScriptedRedis):
         else:
             parts, lost = Parts(int(laid), int(of)), _lost(planned, sizes, spent)
         # Both: what is done may hold shards of a plan that was lost, and a queue may be lost alone.
-        complete = parts.all_laid and queued == leased == 0 and answered + given_up >= planned
-        return Standing(parts, complete, queued, tuple(first) if n > 0 else (), lost)
+        more = not parts.all_laid
+        complete = not more and queued == leased == 0 and answered + given_up >= planned
+        return Standing(parts, complete, queued, tuple(first) if n > 0 else (), more, lost)
 
     def settled(self, audit_id: str, stage: str) -> Settled:
         """What came of a stage that has ended.
@@ -115,8 +101,8 @@ class LedgerReading(ScriptedRedis):
         """
         pipe = self._pipeline()
         for name in ("plan", "done", "dead", "graded"):
-            pipe.hgetall(self._key(audit_id, stage, name))
-        pipe.hget(self._key(audit_id, stage, "parts"), "planned")
+            pipe.hgetall(keys_of(audit_id, stage)[name])
+        pipe.hget(keys_of(audit_id, stage)["parts"], "planned")
         plan, done, dead, graded, trials = self._reply(pipe)
         entries = _in_order(plan)
         open_still = [one.shard_id for one in entries if one.shard_id not in done and one.shard_id not in dead]
@@ -129,7 +115,7 @@ class LedgerReading(ScriptedRedis):
     def leases(self, audit_id: str, stage: str) -> list[str]:
         """Ids of the shards under way, the one whose lease ends first at the front."""
         pipe = self._pipeline()
-        pipe.zrange(self._key(audit_id, stage, "leases"), 0, -1)
+        pipe.zrange(keys_of(audit_id, stage)["leases"], 0, -1)
         return list(self._reply(pipe)[0])
 
     def overdue(self, audit_id: str, stage: str, *, lease: timedelta = DEFAULT_TIMING.lease) -> list[tuple[str, int]]:
@@ -139,7 +125,9 @@ class LedgerReading(ScriptedRedis):
             lease: how long a lease is. One that has longer to run is of before the server's clock was put back, and
                 is shortened: the one change that is made here.
         """
-        return self._run(scripts.OVERDUE, self._of(audit_id, stage), scripts.OverdueArguments(milliseconds(lease)))
+        return self._run(
+            scripts.OVERDUE, keys_of(audit_id, stage).__getitem__, scripts.OverdueArguments(milliseconds(lease))
+        )
 
     def entries(self, audit_id: str, stage: str) -> list[PlannedShard]:
         """What is laid down of a stage's plan, in order of position."""
@@ -152,7 +140,7 @@ class LedgerReading(ScriptedRedis):
             StoreError: when the plan has no such shard.
         """
         pipe = self._pipeline()
-        pipe.hget(self._key(audit_id, stage, "plan"), shard_id)
+        pipe.hget(keys_of(audit_id, stage)["plan"], shard_id)
         entry = self._reply(pipe)[0]
         if entry is None:
             raise StoreError(f"stage {stage} of audit {audit_id} has no shard {shard_id} in the ledger")
@@ -164,7 +152,7 @@ class LedgerReading(ScriptedRedis):
         if not ids:
             return {}
         pipe = self._pipeline()
-        pipe.hmget(self._key(audit_id, stage, "plan"), ids)
+        pipe.hmget(keys_of(audit_id, stage)["plan"], ids)
         found = self._reply(pipe)[0]
         return {key: _planned(key, entry) for key, entry in zip(ids, found, strict=True) if entry is not None}
 
@@ -182,7 +170,7 @@ class LedgerReading(ScriptedRedis):
 
     def progress(self, audit_id: str, stage: str) -> Progress:
         """Counts of a stage's trials by where their shards are."""
-        return self._run(scripts.PROGRESS, self._of(audit_id, stage), scripts.ProgressArguments(stage))
+        return self._run(scripts.PROGRESS, keys_of(audit_id, stage).__getitem__, scripts.ProgressArguments(stage))
 
     def spent(self, audit_id: str) -> Spent:
         """What the answers of an audit cost, over all its stages."""
@@ -191,7 +179,7 @@ class LedgerReading(ScriptedRedis):
     def spent_by_stage(self, audit_id: str) -> dict[str, Spent]:
         """What the answers of each stage cost; without the stages that have none yet."""
         pipe = self._pipeline()
-        pipe.hgetall(self._audit_key(audit_id, "spent"))
+        pipe.hgetall(audit_key(audit_id, "spent"))
         spent: dict[str, Spent] = {}
         for field, value in self._reply(pipe)[0].items():
             stage, _, unit = field.rpartition(" ")
@@ -200,7 +188,7 @@ class LedgerReading(ScriptedRedis):
 
     def _hash(self, audit_id: str, stage: str, name: StageKey) -> dict[str, str]:
         pipe: Pipeline = self._pipeline()
-        pipe.hgetall(self._key(audit_id, stage, name))
+        pipe.hgetall(keys_of(audit_id, stage)[name])
         return dict(self._reply(pipe)[0])
 
 

@@ -34,7 +34,9 @@ from typing import Literal
 
 from proctor.domain.errors import StoreError
 from proctor.router.ledger import scripts
-from proctor.router.ledger.reading import AUDIT_KEYS, STAGE_KEYS, LedgerReading
+from proctor.router.ledger.keys import audit_key, keys_of
+from proctor.router.ledger.reading import LedgerReading
+from proctor.router.ledger.scripts import AUDIT_KEYS, STAGE_KEYS
 from proctor.router.ledger.types import (
     MAX_FAILURES,
     MAX_LOSSES,
@@ -109,7 +111,7 @@ class Ledger(LedgerReading):
         """
         total: int | Literal[""] = "" if total_trials is None else total_trials
         arguments = scripts.PlanArguments(KEY_TTL_S, stage, part, parts, total)
-        answer = self._run(scripts.PLAN, self._of(audit_id, stage), arguments, map(_entry, shards))
+        answer = self._run(scripts.PLAN, keys_of(audit_id, stage).__getitem__, arguments, map(_entry, shards))
         if answer == -1:
             raise StoreError(f"stage {stage} of audit {audit_id} is in the ledger with another number of parts")
         if answer == -2:
@@ -119,7 +121,7 @@ class Ledger(LedgerReading):
     def note_asked(self, audit_id: str, step: str, *, answer_time: timedelta = DEFAULT_TIMING.answer_time) -> None:
         """Note that the request of a step was sent, until its answer is overdue. One step of an audit at a time."""
         pipe = self._pipeline()
-        pipe.set(self._audit_key(audit_id, "asked"), step, px=milliseconds(answer_time))
+        pipe.set(audit_key(audit_id, "asked"), step, px=milliseconds(answer_time))
         self._reply(pipe)
 
     def take_turn(self, what: str, every: timedelta) -> bool:
@@ -139,7 +141,7 @@ class Ledger(LedgerReading):
     ) -> list[LeasedShard]:
         """Lease those of the shards that are still queued, in the order given."""
         arguments = scripts.LeaseArguments(KEY_TTL_S, milliseconds(lease))
-        return self._run(scripts.LEASE, self._of(audit_id, stage), arguments, map(ShardId, shard_ids))
+        return self._run(scripts.LEASE, keys_of(audit_id, stage).__getitem__, arguments, map(ShardId, shard_ids))
 
     def record(
         self,
@@ -165,7 +167,7 @@ class Ledger(LedgerReading):
             where the plan has no such shard, e.g. because it was split meanwhile. Only the first two count.
         """
         arguments = scripts.RecordArguments(KEY_TTL_S, stage)
-        return self._run(scripts.RECORD, self._of(audit_id, stage), arguments, map(_counted, answers))
+        return self._run(scripts.RECORD, keys_of(audit_id, stage).__getitem__, arguments, map(_counted, answers))
 
     def fail(self, audit_id: str, stage: str, shard_id: str, attempt: int, *, setback: Setback, cause: str) -> Failed:
         """An attempt came to nothing: 'queued' again, 'dead', 'complete' (once), or 'stale' when it no longer matters.
@@ -175,7 +177,7 @@ class Ledger(LedgerReading):
         arguments = scripts.FailArguments(
             KEY_TTL_S, shard_id, attempt, setback, MAX_FAILURES, MAX_LOSSES, cause[:_MAX_CAUSE]
         )
-        return self._run(scripts.FAIL, self._of(audit_id, stage), arguments)
+        return self._run(scripts.FAIL, keys_of(audit_id, stage).__getitem__, arguments)
 
     def split(self, audit_id: str, stage: str, shard_id: str, attempt: int, children: Sequence[PlannedShard]) -> bool:
         """Put smaller shards in the place of one that is leased; False when it is not leased in that attempt any more.
@@ -184,12 +186,14 @@ class Ledger(LedgerReading):
         queued unless it is done already.
         """
         arguments = scripts.SplitArguments(KEY_TTL_S, shard_id, attempt, SPLIT_AFTER_LOSSES - 1)
-        return self._run(scripts.SPLIT, self._of(audit_id, stage), arguments, map(_entry, children))
+        return self._run(scripts.SPLIT, keys_of(audit_id, stage).__getitem__, arguments, map(_entry, children))
 
     def hand_back(self, audit_id: str, stage: str, leased: Iterable[tuple[str, int]]) -> int:
         """Queue again what was leased, as (shard id, attempt), and could not be sent. Not counted; returns how many."""
         rows = starmap(scripts.Attempt, leased)
-        return self._run(scripts.HAND_BACK, self._of(audit_id, stage), scripts.HandBackArguments(KEY_TTL_S), rows)
+        return self._run(
+            scripts.HAND_BACK, keys_of(audit_id, stage).__getitem__, scripts.HandBackArguments(KEY_TTL_S), rows
+        )
 
     def restart(self, audit_id: str, stage: str) -> int:
         """Queue everything of a stage that is not answered, its setbacks forgotten; returns how many shards that is.
@@ -198,13 +202,15 @@ class Ledger(LedgerReading):
         Attempts are counted on, so that what comes of those before the restart is stale. Where what was spent was lost,
         the trials that are answered are counted again, without their tokens.
         """
-        return self._run(scripts.RESTART, self._of(audit_id, stage), scripts.RestartArguments(KEY_TTL_S, stage))
+        return self._run(
+            scripts.RESTART, keys_of(audit_id, stage).__getitem__, scripts.RestartArguments(KEY_TTL_S, stage)
+        )
 
     def note_graded(self, audit_id: str, stage: str, graded: Mapping[str, tuple[str, str]]) -> None:
         """Note grades: digest of a shard → digests of the completions that were graded, and of their grades."""
         if not graded:
             return
-        key = self._key(audit_id, stage, "graded")
+        key = keys_of(audit_id, stage)["graded"]
         pipe = self._pipeline()
         pipe.hset(key, mapping={shard: f"{completions} {grades}" for shard, (completions, grades) in graded.items()})
         pipe.expire(key, KEY_TTL_S)
@@ -224,8 +230,8 @@ class Ledger(LedgerReading):
         self._reply(pipe)
 
     def _all_keys(self, audit_id: str) -> list[str]:
-        of_stages = [key for stage in self.stages(audit_id) for key in self._keys(audit_id, stage, STAGE_KEYS)]
-        return [self._audit_key(audit_id, name) for name in AUDIT_KEYS] + of_stages
+        of_stages = [keys_of(audit_id, stage)[name] for stage in self.stages(audit_id) for name in STAGE_KEYS]
+        return [audit_key(audit_id, name) for name in AUDIT_KEYS] + of_stages
 
 
 def _counted(answer: Answer | tuple[str, str, int, int]) -> Answer:

@@ -88,6 +88,8 @@ class Standing(NamedTuple):
     """Shards in the queue."""
     next_up: tuple[str, ...]
     """Ids of the first of them."""
+    more: bool = True
+    """Whether parts are left to be laid down."""
     lost: tuple[str, ...] = ()
     """Names of the stage's keys of which at least one is gone, without which it cannot go on as it is."""
 

@@ -77,9 +77,8 @@ def under_way(audit: AuditView) -> StageUnderWay | None:
     stage = due(audit)
     if stage is None or stage.state is not audit.record.state:
         return None
-    return StageUnderWay(
-        stage, stage.name(audit.inputs), stage.model(audit), stage.endpoint(audit), stage.decoding(audit)
-    )
+    model, endpoint, decoding = stage.model(audit), stage.endpoint(audit), stage.decoding(audit)
+    return StageUnderWay(stage, stage.name(audit.inputs), model, endpoint, decoding)
 
 
 def ledger_stage(audit: AuditView) -> str | None:

@@ -6,9 +6,10 @@ from typing import Any
 
 from proctor.domain.backends import BACKENDS
 from proctor.domain.endpoint import EndpointSpec
-from proctor.domain.endpoint_url import backend_of, shown
+from proctor.domain.endpoint_url import backend_of
 from proctor.domain.errors import BadInputError
 from proctor.domain.suite import Backend, Suite
+from proctor.domain.url import shown
 from proctor.router.submit.allowed import Allowed, allowed_endpoint, hold_private
 from proctor.router.submit.privacy import private_by_word
 from proctor.runtime.settings import Settings

@@ -11,12 +11,7 @@ from proctor.domain.plugins import ExtensionPoint
 from proctor.domain.suite import Suite
 from proctor.scorer.channels.channel import Channel
 
-CHANNELS: Final = ExtensionPoint(
-    GROUP,
-    "channel",
-    Channel,  # type: ignore[type-abstract]  # A part is an instance of a subclass.
-    BUILT_IN,
-)
+CHANNELS: Final = ExtensionPoint(GROUP, "channel", Channel, BUILT_IN)
 
 
 def plugins_of(suite: Suite) -> tuple[str, ...]:
