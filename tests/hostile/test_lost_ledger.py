@@ -16,7 +16,7 @@ from proctor.domain.messages import EndpointProbed, Reconcile, ScoreAudit, Start
 from proctor.domain.trial import ANSWER_STAGE, Shard
 from proctor.router import tasks
 from proctor.router.control import pause, resume
-from proctor.router.ledger.reading import STAGE_KEYS
+from proctor.router.ledger.scripts import STAGE_KEYS
 from proctor.router.ledger.store import Setback
 from proctor.router.pools import packs
 from proctor.router.stages.outcome import stage_outcome

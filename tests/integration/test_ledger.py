@@ -11,7 +11,7 @@ import pytest
 import redis
 
 from proctor.domain.errors import StoreError
-from proctor.router.ledger.reading import AUDIT_KEYS, STAGE_KEYS
+from proctor.router.ledger.scripts import AUDIT_KEYS, STAGE_KEYS
 from proctor.router.ledger.store import (
     MAX_FAILURES,
     MAX_LOSSES,
