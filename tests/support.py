@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import os
+import shutil
 import signal
 import socket
 import stat
 import subprocess
 import sys
+import tarfile
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import AnyStr, NoReturn
 
@@ -28,11 +33,21 @@ def missing(reason: str) -> NoReturn:
 
 
 def shared_data() -> Path:
-    """The folder of real data, which is not part of the repository."""
-    folder = Path(os.environ.get("PROCTOR_SHARED_DATA") or REPOSITORY.parent / "shared" / "data")
-    if not folder.is_dir():
-        missing(f"no real data at {folder}; set PROCTOR_SHARED_DATA")
-    return folder
+    """The folder of real data: the one beside the repository, or what of it tests need, from their own archive."""
+    if told := os.environ.get("PROCTOR_SHARED_DATA"):
+        return Path(told)
+    beside = REPOSITORY.parent / "shared" / "data"
+    return beside if beside.is_dir() else packed_data()
+
+
+@cache
+def packed_data() -> Path:
+    """The real data that the repository brings, unpacked until this process ends (`tests/data/README.md`)."""
+    folder = Path(tempfile.mkdtemp(prefix="proctor-test-data-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    with tarfile.open(REPOSITORY / "tests" / "data" / "real.tar.xz") as archive:
+        archive.extractall(folder / "data", filter="data")
+    return folder / "data"
 
 
 def case_study() -> tuple[Path, Path]:
