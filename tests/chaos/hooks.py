@@ -91,7 +91,7 @@ def _fill_the_disk(control: Control) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         write(path, data, **keywords)
 
-    write = replace("proctor.runtime.artifacts.store", "write_atomic", write_if_there_is_room)
+    write = replace("proctor.runtime.artifacts.local", "write_atomic", write_if_there_is_room)
 
 
 class HashedEncoder:
