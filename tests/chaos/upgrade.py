@@ -68,8 +68,11 @@ _CHANGES: dict[str, tuple[tuple[str, str], ...]] = {
         ("    task: ClassVar[str]\n\n    @property\n", f"    task: ClassVar[str]\n{_FIELD}\n    @property\n"),
         ("\n\nclass StartAudit(", f"{_GREETING}\n\nclass StartAudit("),
     ),
-    "router/audit.py": (
-        ("import reading\n", "import added, reading\n"),
+    "router/inputs.py": (
+        (
+            "from proctor.router.terms import Role, Terms\n",
+            "from proctor.domain.versions import added\nfrom proctor.router.terms import Role, Terms\n",
+        ),
         ("    items: str\n    ", f"    items: str\n{_FIELD}    "),
     ),
     "router/tasks.py": (
