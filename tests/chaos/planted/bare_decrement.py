@@ -29,6 +29,7 @@ def plant(service: str) -> None:
     """Have the router count instead of look."""
     if service != "router":
         return
+    from proctor.router.ledger.keys import keys_of
     from proctor.router.ledger.scripts import RECORD
     from proctor.router.ledger.store import Ledger, Standing
     from proctor.router.ledger.types import Settled
@@ -39,8 +40,8 @@ def plant(service: str) -> None:
 
     def counted_out(self: Ledger, audit_id: str, stage: str, n: int) -> Standing:
         standing: Standing = look(self, audit_id, stage, n)
-        counter: Any = self._redis.get(self._key(audit_id, stage, "fired"))
-        planned: Any = self._redis.hlen(self._key(audit_id, stage, "plan"))
+        counter: Any = self._redis.get(keys_of(audit_id, stage)["fired"])
+        planned: Any = self._redis.hlen(keys_of(audit_id, stage)["plan"])
         return standing._replace(complete=counter is not None and int(counter) >= planned > 0)
 
     def settled(self: Ledger, audit_id: str, stage: str) -> Settled:
