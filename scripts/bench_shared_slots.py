@@ -50,7 +50,8 @@ class Pace(NamedTuple):
     waited_s: float
     """From the message that its variants are there to its first answers."""
     per_s: float
-    """Trials a second from then on, once the slow pool is down to its share: to the last, or to the end of patience."""
+    """Trials a second from then on, or from when the slow pool is down to its share: to the last, or to the end of
+    patience."""
     answered: int
     of: int
 
@@ -142,12 +143,13 @@ def _pace(path: Services, ledger: Ledger, prepared: Prepared, *, patience_s: flo
         time.sleep(_POLL_S)
         now_s, found = time.monotonic(), _answered(ledger, prepared.audit)
         if found and not answered:
-            waited_s = now_s - started_s
-        if found > answered and not settled:
-            since = now_s, found
+            waited_s, since = now_s - started_s, (now_s, found)
+        # Where half of the trials are answered before, it counts from the first answers: the pool had even less then.
+        if found > answered and not settled and 2 * found < prepared.trials:
             settled = slow is None or len(ledger.leases(slow, ANSWER_STAGE)) <= _SHARE
+            since = (now_s, found) if settled else since
         answered = found
-    per_s = (answered - since[1]) / (now_s - since[0])
+    per_s = (answered - since[1]) / max(now_s - since[0], _POLL_S)
     return Pace(waited_s, per_s, answered, prepared.trials)
 
 
