@@ -12,7 +12,7 @@ from proctor.router.audit import AuditView, view
 from proctor.router.dispatch import Dispatcher
 from proctor.router.ledger.store import Answer, PlannedShard, Setback
 from proctor.router.pools.store import FIRST_WAIT, LONGEST_WAIT, Outage
-from proctor.router.stages.registry import stage_of, under_way
+from proctor.router.stages.registry import pool_of, stage_of, under_way
 from proctor.runtime.metrics import recording as metrics
 from proctor.runtime.metrics.recording import Redelivery
 from proctor.runtime.records.store import AuditState
@@ -45,8 +45,7 @@ def take_in(dispatcher: Dispatcher, message: ShardsAnswered) -> None:
     moved = any(answer.handed_back for answer in message.answers)
     audit = view(dispatcher.records, message.audit_id)
     stage = stage_of(message.stage)
-    endpoint = audit.inputs.endpoint_of(stage.asks)
-    pool = None if endpoint is None else endpoint.pool
+    pool = pool_of(audit.inputs, message.stage)
     if audit.record.state.final:
         _let_go(dispatcher, audit, message, pool)
         return
