@@ -51,8 +51,10 @@ class Replay:
 
 
 @contextmanager
-def replay_server(answers: dict[str, str], paraphraser: Paraphraser | None = None) -> Iterator[Replay]:
-    """Serve recorded answers on a free loopback port, and beside them a model that rewords, under a name of its own."""
+def replay_server(
+    answers: dict[str, str], paraphraser: Paraphraser | None = None, *, rewords: str = PARAPHRASER
+) -> Iterator[Replay]:
+    """Serve recorded answers on a free loopback port, and beside them a model that rewords, under the name `rewords`."""
     # The longest match wins: a question may be the beginning of another.
     questions = sorted(answers, key=len, reverse=True)
     replay = Replay(url="")
@@ -62,7 +64,7 @@ def replay_server(answers: dict[str, str], paraphraser: Paraphraser | None = Non
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            names = [MODEL] if paraphraser is None else [MODEL, PARAPHRASER]
+            names = [MODEL] if paraphraser is None else [MODEL, rewords]
             self._reply(200, {"object": "list", "data": [{"id": name, "object": "model"} for name in names]})
 
         def do_POST(self) -> None:
@@ -71,7 +73,7 @@ def replay_server(answers: dict[str, str], paraphraser: Paraphraser | None = Non
             if self.path.endswith("/infer"):
                 self._infer(prompt)
                 return
-            if paraphraser is not None and body.get("model") == PARAPHRASER:
+            if paraphraser is not None and body.get("model") == rewords:
                 replay.asked_to_reword.append(prompt)
                 self._say(body, prompt, paraphraser(prompt))
                 return

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.replay_server import Replay, recorded_answers, replay_server
+from tests.standing_stack import standing_stack
 from tests.suites.gsm8k import gsm8k_suite
 from tests.support import ending, free_port, shared_data, wait_until
 
@@ -36,6 +37,14 @@ def audit_run(suite: Path, home: Path) -> list[str]:
     return [
         sys.executable, "-m", "proctor", "audit", "run", str(suite), "--home", str(home), "--format", "json",
     ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A home for the audits whose endpoint goes away: after five seconds it is given up."""
+    folder = tmp_path_factory.mktemp("standing")
+    with standing_stack(folder / "home", "--no-triton", "--no-metrics", PROCTOR_OUTAGE_S="5") as home:
+        yield home
 
 
 def registered_versions(home: Path) -> int:
@@ -67,37 +76,36 @@ def test_a_model_that_answers_both_wordings_alike_is_reviewed_for_want_of_items(
 
 
 def test_an_endpoint_that_is_down_ends_with_one_clear_message_and_registers_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, standing: Path
 ) -> None:
-    monkeypatch.setenv("PROCTOR_OUTAGE_S", "5")
+    before = registered_versions(standing)
     suite = suite_file(tmp_path, f"http://127.0.0.1:{free_port()}/v1")
-    run = subprocess.run(audit_run(suite, tmp_path / "home"), capture_output=True, text=True)
+    run = subprocess.run(audit_run(suite, standing), capture_output=True, text=True)
     assert run.returncode == 1
     assert run.stdout == ""
     assert "Traceback" not in run.stderr
     assert "refused" in run.stderr
     assert "127.0.0.1" in run.stderr
-    assert registered_versions(tmp_path / "home") == 0
+    assert registered_versions(standing) == before
 
 
 def test_an_endpoint_that_dies_midway_leaves_the_audit_open_and_registers_nothing(
-    tmp_path: Path, replay: Replay, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, replay: Replay, standing: Path
 ) -> None:
-    monkeypatch.setenv("PROCTOR_OUTAGE_S", "5")
-    suite, home = suite_file(tmp_path, replay.url), tmp_path / "home"
+    suite, home, before = suite_file(tmp_path, replay.url), standing, registered_versions(standing)
     begun = len(replay.asked)
     replay.dies_after = begun + 60
     first = subprocess.run(audit_run(suite, home), capture_output=True, text=True)
     assert first.returncode == 1, first.stderr
     assert first.stdout == ""
     assert "has been away for" in first.stderr
-    assert registered_versions(home) == 0
+    assert registered_versions(home) == before
     replay.dies_after = 10**9
     second = subprocess.run(audit_run(suite, home), capture_output=True, text=True)
     assert second.returncode == 3, second.stderr
     assert "Going on with audit" in second.stderr
     assert json.loads(second.stdout)["accuracy_canonical"] == json.loads(second.stdout)["accuracy_perturbed"]
-    assert registered_versions(home) == 1
+    assert registered_versions(home) == before + 1
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path, replay: Replay) -> None:
