@@ -8,6 +8,8 @@ The figures of a cell follow from its name and the seed: other cells, the order 
   scripts/calibrate_evidence.py --only size,power           # the other studies' tables stay as they are
   scripts/calibrate_evidence.py --quick                     # a look in under a minute; writes nothing without --out
   scripts/calibrate_evidence.py --redraw                    # tables and plots again from the CSV files
+
+Plots need the extra `plots`; without it all else is written.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ class Progress:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Simulate, judge, write; 1 where a claim fails, 2 for bad input, 130 when interrupted."""
+    """Simulate, judge, write; 1 where a claim fails, 2 for bad input or missing plots, 130 when interrupted."""
     options = _parse(arguments)
     verdicts: list[Verdict] = []
     try:
@@ -69,7 +71,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\ncalibrate_evidence: interrupted", file=sys.stderr)
         return 130
     _print(verdicts, output=options.format)
-    return 0 if all(verdict.holds for verdict in verdicts) else 1
+    drawn = options.out is None or _draw(options.out, tables)
+    if not all(verdict.holds for verdict in verdicts):
+        return 1
+    return 0 if drawn else 2
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -107,7 +112,7 @@ def _simulate(name: str, options: argparse.Namespace) -> list[Row]:
 
 
 def _publish(out: Path | None, tables: Mapping[str, Sequence[Row]]) -> list[Verdict]:
-    """Judge all tables; write them and the plots into the folder, and fill the document of its name, if there is one.
+    """Judge all tables; write them into the folder, and fill the document of its name, if there is one.
 
     Raises:
         BadInputError: where there is no table, and where the document lacks a marker.
@@ -121,13 +126,23 @@ def _publish(out: Path | None, tables: Mapping[str, Sequence[Row]]) -> list[Verd
     out.mkdir(parents=True, exist_ok=True)
     for study, of_study in tables.items():
         (out / f"{study}.csv").write_text(as_csv(of_study, judged), encoding="utf-8")
-    for name, drawn in plots(tables).items():
-        (out / name).write_text(drawn, encoding="utf-8")
     page = out.with_name(f"{out.name}.md")
     if page.is_file():
         text = document.filled(page.read_text(encoding="utf-8"), document.sections(tables, verdicts))
         page.write_text(text, encoding="utf-8")
     return verdicts
+
+
+def _draw(out: Path, tables: Mapping[str, Sequence[Row]]) -> bool:
+    """Write the plots into the folder, or say what is missing for it."""
+    try:
+        drawn = plots(tables)
+    except BadInputError as error:
+        print(f"calibrate_evidence: {error}", file=sys.stderr)
+        return False
+    for name, picture in drawn.items():
+        (out / name).write_text(picture, encoding="utf-8")
+    return True
 
 
 def _print(verdicts: Sequence[Verdict], *, output: str) -> None:

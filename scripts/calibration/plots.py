@@ -7,9 +7,10 @@ from typing import Final
 
 from calibration.cells import MODELS, Measure, Row
 from calibration.coverage_tables import CLAIMED
+from calibration.forms import Scale, Series, Strip, line_chart, strip_chart
 from calibration.grids import DEFAULT_ITEMS, DEFAULT_VARIANTS
 from calibration.studies import LARGEST_SIZE, LEAST_COVERAGE
-from calibration.svg import Scale, Series, Strip, line_chart, strip_chart
+from proctor.studies.charts import chart_style
 
 _COVERAGE_LINES: Final = {
     "Proctor's intervals, the worst of five": CLAIMED,
@@ -21,21 +22,17 @@ _PERCENT_TICKS: Final = (0.0, 20.0, 40.0, 60.0, 80.0, 100.0)
 
 
 def plots(tables: Mapping[str, Sequence[Row]]) -> dict[str, str]:
-    """File name to SVG document, for the studies that are there."""
-    drawn = {}
-    for study, name, draw in (
-        ("size", "size.svg", size),
-        ("power", "power.svg", power),
-        ("coverage", "coverage.svg", coverage),
-        ("gate", "approval.svg", approval),
-    ):
-        if study in tables:
-            drawn[name] = draw(tables[study])
-    return drawn
+    """File name to SVG document, for the studies that are there.
+
+    Raises:
+        BadInputError: where matplotlib is not installed.
+    """
+    with chart_style():
+        return {name: draw(tables[study]) for study, name, draw in _PLOTS if study in tables}
 
 
 def size(rows: Sequence[Row]) -> str:
-    """Rejections of clean models, a dot for each cell."""
+    """Rejections of clean models, a mark for each cell."""
     kinds = (Measure.DEFAULT_P, Measure.EXACT_P, Measure.STUDENTISED_P)
     strips = [
         Strip(
@@ -46,15 +43,13 @@ def size(rows: Sequence[Row]) -> str:
         for family in _families(rows)
         for kind, measure in enumerate(kinds)
     ]
-    highest = max((value for strip in strips for value in strip.values), default=0.0)
-    ticks = tuple(float(tick) for tick in range(0, int(highest) + 5, 5))
     return strip_chart(
         "How often a clean model is rejected at alpha 0.05",
-        "one dot for each number of items (50–1,000) and variants (3, 4, 9, 10); dashed: the 6 % that are allowed",
+        "one mark for each number of items (50–1,000) and variants (3, 4, 9, 10); dashed: the 6 % that are allowed",
         strips,
         ("larger of both (default)", "exact test alone", "studentised mean alone"),
-        Scale("rejected, %", 0.0, ticks[-1], ticks),
-        limits=(100 * LARGEST_SIZE,),
+        "rejected, %",
+        limit=100 * LARGEST_SIZE,
     )
 
 
@@ -73,9 +68,9 @@ def power(rows: Sequence[Row]) -> str:
         f"Power of the default p by leaked share: {DEFAULT_ITEMS} items, {DEFAULT_VARIANTS} variants",
         "dashed: 80 %",
         series,
-        Scale("leaked items, %", 0.0, 25.0, (0.0, 5.0, 10.0, 15.0, 20.0, 25.0)),
-        Scale("models found, %", 0.0, 100.0, _PERCENT_TICKS),
-        limits=(80.0,),
+        Scale("leaked items, %", (0.0, 5.0, 10.0, 15.0, 20.0, 25.0)),
+        Scale("models found, %", _PERCENT_TICKS),
+        limit=80.0,
     )
 
 
@@ -91,9 +86,9 @@ def coverage(rows: Sequence[Row]) -> str:
         "Worst coverage of 95 % intervals by number of items",
         "over families, near-deterministic ones too, variants and leaked shares; dashed: the 93 % that are claimed",
         series,
-        Scale("items", items[0], items[-1], tuple(map(float, items)), log=True),
-        Scale("covered in the worst cell, %", 0.0, 100.0, _PERCENT_TICKS),
-        limits=(100 * LEAST_COVERAGE,),
+        Scale("items", tuple(map(float, items)), log=True),
+        Scale("covered in the worst cell, %", _PERCENT_TICKS),
+        limit=100 * LEAST_COVERAGE,
     )
 
 
@@ -112,12 +107,20 @@ def approval(rows: Sequence[Row]) -> str:
         f"Clean models that the gate approves: {DEFAULT_VARIANTS} variants, the suite's default limits",
         "dashed: 90 %",
         series,
-        Scale("items", items[0], items[-1], tuple(map(float, items)), log=True),
-        Scale("approved, %", 0.0, 100.0, _PERCENT_TICKS),
-        limits=(90.0,),
+        Scale("items", tuple(map(float, items)), log=True),
+        Scale("approved, %", _PERCENT_TICKS),
+        limit=90.0,
     )
 
 
 def _families(rows: Sequence[Row]) -> list[str]:
     present = {row.cell.family for row in rows}
     return [family for family in MODELS if family in present]
+
+
+_PLOTS: Final = (
+    ("size", "size.svg", size),
+    ("power", "power.svg", power),
+    ("coverage", "coverage.svg", coverage),
+    ("gate", "approval.svg", approval),
+)

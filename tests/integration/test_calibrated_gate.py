@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -223,6 +224,17 @@ def test_the_command_writes_a_calibration_and_figures_and_says_how_to_use_them(
     assert document.benchmark == "things"
     assert set(document.inputs) == {"items"}
     assert {path.name for path in (folder / "figures").iterdir()} == {"distances.svg", "roc.svg"}
+
+
+def test_without_matplotlib_the_calibration_is_written_and_a_line_says_what_to_install(
+    gsm8k: Gsm8k, small_suite: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(BadInputError, match=r"charts need matplotlib: pip install 'proctor\[plots\]'"):
+        _run([str(small_suite), *_SMALL_GOALS, "--plot", str(small_suite.parent / "figures")])
+    assert "A window of 0 to" in capsys.readouterr().out
+    written = small_suite.parent / "gate-calibration.json"
+    assert parse_gate_calibration(written.read_bytes(), written.name).benchmark == "things"
 
 
 def test_json_stands_alone_and_files_of_pairs_are_pinned_by_digest(

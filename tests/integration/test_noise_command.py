@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,9 +17,14 @@ from statsmodels.stats.contingency_tables import mcnemar
 from tests.support import shared_data
 
 
-def proctor(*arguments: object) -> subprocess.CompletedProcess[str]:
+def proctor(*arguments: object, first_on_path: Path | None = None) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join(filter(None, [str(first_on_path or ""), os.environ.get("PYTHONPATH", "")]))
     return subprocess.run(
-        [sys.executable, "-m", "proctor", "noise", *map(str, arguments)], capture_output=True, text=True, timeout=50
+        [sys.executable, "-m", "proctor", "noise", *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=50,
     )
 
 
@@ -116,11 +122,34 @@ def test_bad_input_is_one_line_with_its_place_and_exit_code_2(paper_table: Path,
     assert f"{path}:4: " in done.stderr
 
 
-def test_a_missing_file_and_a_folder_that_cannot_be_made_exit_with_2(paper_table: Path, tmp_path: Path) -> None:
+def test_a_missing_file_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
+    done = proctor(tmp_path / "none.csv")
+    assert done.returncode == 2
+    assert not done.stdout
+    assert done.stderr.count("\n") == 1
+
+
+def test_figures_that_cannot_be_written_cost_only_themselves(
+    paper_table: Path, tmp_path: Path, paper: dict[str, Any]
+) -> None:
     blocker = tmp_path / "file"
     blocker.write_text("")
-    for arguments in ((tmp_path / "none.csv",), (paper_table, "--plot", blocker / "figures")):
-        done = proctor(*arguments)
-        assert done.returncode == 2
-        assert not done.stdout
-        assert done.stderr.count("\n") == 1
+    done = proctor(paper_table, "--format", "json", "--plot", blocker / "figures")
+    assert done.returncode == 2
+    assert json.loads(done.stdout) == paper
+    assert done.stderr.count("\n") == 1
+    assert f"--plot {blocker / 'figures'}" in done.stderr
+
+
+def test_without_matplotlib_the_tables_are_there_and_a_line_says_what_to_install(
+    paper_table: Path, tmp_path: Path, paper: dict[str, Any]
+) -> None:
+    (tmp_path / "matplotlib.py").write_text("raise ModuleNotFoundError('absent', name='matplotlib')")
+    done = proctor(paper_table, "--format", "json", "--plot", tmp_path / "figures", first_on_path=tmp_path)
+    assert done.returncode == 2
+    assert json.loads(done.stdout) == paper
+    assert done.stderr.count("\n") == 1
+    assert "charts need matplotlib: pip install 'proctor[plots]'" in done.stderr
+    assert not (tmp_path / "figures").exists()
+    # Who asks for no figures needs no matplotlib.
+    assert proctor(paper_table, first_on_path=tmp_path).returncode == 0

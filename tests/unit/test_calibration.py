@@ -7,6 +7,7 @@ does.
 from __future__ import annotations
 
 import importlib
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -241,14 +242,16 @@ def test_the_published_files_are_what_the_script_writes_from_the_counts(
     for study, table in published.items():
         assert (PUBLISHED / f"{study}.csv").read_text(encoding="utf-8") == calibration.table.as_csv(table, judged)
     for name, drawn in calibration.plots.plots(published).items():
-        assert (PUBLISHED / name).read_text(encoding="utf-8") == drawn
+        published_plot = (PUBLISHED / name).read_text(encoding="utf-8")
+        assert published_plot == drawn, "another matplotlib? scripts/calibrate_evidence.py --redraw"
     page = PUBLISHED.with_suffix(".md").read_text(encoding="utf-8")
     assert page == calibration.document.filled(page, calibration.document.sections(published, verdicts))
 
 
-def _calibrate(*arguments: str) -> subprocess.CompletedProcess[str]:
+def _calibrate(*arguments: str, first_on_path: Path | None = None) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(SCRIPTS / "calibrate_evidence.py"), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    path = os.pathsep.join(filter(None, [str(first_on_path or ""), os.environ.get("PYTHONPATH", "")]))
+    return subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False)
 
 
 def test_the_same_seed_gives_the_same_bytes_with_one_process_and_with_two(tmp_path: Path) -> None:
@@ -260,6 +263,18 @@ def test_the_same_seed_gives_the_same_bytes_with_one_process_and_with_two(tmp_pa
     assert names == ["approval.svg", "gate.csv", "size.csv", "size.svg"]
     for name in names:
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
+
+
+def test_without_matplotlib_the_tables_are_written_and_a_line_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "matplotlib.py").write_text("raise ModuleNotFoundError('absent', name='matplotlib')")
+    out = tmp_path / "out"
+    done = _calibrate(
+        *("--quick", "--only", "gate,size", "--replications", "5", "--out", str(out)), first_on_path=tmp_path
+    )
+    assert done.returncode == 2
+    assert "claims hold" in done.stdout
+    assert done.stderr.splitlines()[-1] == "calibrate_evidence: charts need matplotlib: pip install 'proctor[plots]'"
+    assert sorted(path.name for path in out.iterdir()) == ["gate.csv", "size.csv"]
 
 
 def test_an_unknown_study_is_refused_with_the_names_of_those_there_are() -> None:

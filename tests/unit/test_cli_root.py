@@ -18,7 +18,7 @@ from proctor.cli import main as root
 from proctor.domain.errors import BadInputError, StackError
 
 SERVICES = Path(__file__).resolve().parents[2] / "services"
-HEAVY = ("torch", "transformers", "mlflow", "pydantic", "celery", "sqlalchemy", "numpy", "scipy")
+HEAVY = ("torch", "transformers", "mlflow", "pydantic", "celery", "sqlalchemy", "numpy", "scipy", "matplotlib")
 
 
 def run_python(program: str, home: Path) -> subprocess.CompletedProcess[str]:

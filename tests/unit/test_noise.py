@@ -18,7 +18,6 @@ from proctor.evidence.noise.gains import EXACT_TREND_SETTINGS, heterogeneity_p, 
 from proctor.evidence.noise.sensitivity import contamination_sensitivity, score_confidence
 from proctor.evidence.noise.summary import noise_summary
 from proctor.formats.router_table import read_router_table
-from proctor.studies.noise_plots import figures
 
 HEADER = "model,router_count,n,clean_accuracy,noisy_accuracy,gain,improve,degrade"
 GOOD = "m,1,100,0.50,0.60,0.10,15,5"
@@ -240,14 +239,6 @@ def test_an_invalid_setting_is_no_violation_and_in_no_mean_and_no_family() -> No
     assert not clear.significant
     assert noise_summary([setting("m", 2, 40, 0, invalid=50)]).significant
     assert "Nothing is shown" in noise_summary([setting("m", 2, 40, 0, invalid=100)]).conclusion
-
-
-def test_figures_escape_names_and_say_what_is_invalid() -> None:
-    hostile = "<script>alert(1)</script>"
-    pictures = figures(noise_summary([setting(hostile, 1, 10, 9), setting(hostile, 2, 9, 9, invalid=100)]))
-    assert len(pictures) == 4
-    assert all("<script" not in picture for picture in pictures.values())
-    assert ">invalid<" in pictures["figure-2-gains.svg"]
 
 
 def written(folder: Path, *rows: str, header: str = HEADER) -> Path:

@@ -1,108 +1,98 @@
-"""Figures of a calibration of the gate: where the two kinds of pairs lie, and what each window's end admits."""
+"""Charts of a calibration of the gate: where the two kinds of pairs lie, and what each window's end admits."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from proctor.domain.gate_calibration import ARTICLE_WINDOWS, BIN_WIDTH, GateCalibration, Roc
-from proctor.scorer.page.plots import Axis, nice_axis
-from proctor.studies.svg import BLUE, FAINT, GRID, INK, ORANGE, WIDTH, box, document, line, path, text
+from proctor.studies.charts import BLUE, FAINT, INK, ORANGE, as_svg, chart_axes, chart_style, legend_below, short_name
 
-_LEFT: Final = 60
-_RIGHT: Final = WIDTH - 24
-_TOP: Final = 92
-_CHART_PX: Final = 260
-_BOTTOM: Final = _TOP + _CHART_PX
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.container import Container
+
 _SQUARE_PX: Final = 320
+_NAME_CELLS: Final = 30
 _NEARLY_ALL: Final = 0.995
 
 
 def figures(calibration: GateCalibration) -> dict[str, str]:
-    """File name to SVG document."""
-    return {"distances.svg": distances(calibration), "roc.svg": roc_curves(calibration)}
+    """File name to SVG document.
+
+    Raises:
+        BadInputError: where matplotlib is not installed.
+    """
+    with chart_style():
+        return {"distances.svg": distances(calibration), "roc.svg": roc_curves(calibration)}
 
 
 def distances(calibration: GateCalibration) -> str:
     """Histogram of the held-out pairs' distances by kind, each as shares of its kind, with the two windows."""
-    bins, counts = calibration.histogram, calibration.held_out
-    shares = [
-        (one.low, 100 * one.equivalent / counts.equivalent, 100 * one.different / counts.different) for one in bins
-    ]
-    across = nice_axis([0.0, *(low + BIN_WIDTH for low, _, _ in shares), calibration.max_semantic_distance])
-    up = nice_axis([0.0, 1.0, *(share for _, *both in shares for share in both)], max_ticks=5)
-
-    def x_of(value: float) -> float:
-        return _LEFT + (value - across.low) / (across.high - across.low) * (_RIGHT - _LEFT)
-
-    def y_of(value: float) -> float:
-        return _BOTTOM - (value - up.low) / (up.high - up.low) * _CHART_PX
-
-    parts = []
-    for tick in up.ticks:
-        parts += [line(_LEFT, y_of(tick), _RIGHT, y_of(tick), GRID)]
-        parts += [text(_LEFT - 8, y_of(tick) + 4, f"{tick:g} %", "end", FAINT)]
-    for tick in across.ticks:
-        parts.append(text(x_of(tick), _BOTTOM + 18, f"{tick:g}", "middle", FAINT))
-    for low, equivalent, different in shares:
-        half = (x_of(low + BIN_WIDTH) - x_of(low)) / 2
-        for offset, share, colour in ((0.0, equivalent, BLUE), (half, different, ORANGE)):
-            parts.append(box(x_of(low) + offset, y_of(share), half - 1, _BOTTOM - y_of(share), colour))
-    article = ARTICLE_WINDOWS["the article's"]
-    learned = (calibration.min_semantic_distance, calibration.max_semantic_distance)
-    for row, (name, (low, high), colour) in enumerate((("learned", learned, INK), ("article", article, FAINT))):
-        y = _TOP - 26 + 14 * row
-        parts.append(line(x_of(low), y, x_of(high), y, colour))
-        parts.append(line(x_of(high), y, x_of(high), _BOTTOM, colour, dashed=True))
-        parts.append(text(x_of(high) + 6, y + 4, f"{name} window, {low:g} to {high:g}", colour=colour, size=11))
-    parts.append(text((_LEFT + _RIGHT) / 2, _BOTTOM + 36, "semantic distance", "middle", FAINT))
-    reading = (
-        f"share of the held-out pairs of each kind: {counts.equivalent:,} equivalent (blue), "
-        f"{counts.different:,} of nearest different questions (orange)"
+    counts = calibration.held_out
+    axes = chart_axes(260, top_px=92, below_px=96)
+    lows = np.array([one.low for one in calibration.histogram])
+    kinds = (
+        ("equivalent", BLUE, counts.equivalent, [one.equivalent for one in calibration.histogram]),
+        ("different", ORANGE, counts.different, [one.different for one in calibration.histogram]),
     )
-    return document(_BOTTOM + 48, f"Distances of {calibration.benchmark} by {calibration.encoder}", reading, parts)
+    half = BIN_WIDTH / 2
+    drawn: list[Artist | Container] = []
+    for place, (name, colour, all_pairs, pairs) in enumerate(kinds):
+        shares, label = 100 * np.array(pairs) / all_pairs, f"{all_pairs:,} {name} pairs"
+        drawn += [axes.bar(lows + place * half, shares, 0.9 * half, align="edge", color=colour, label=label)]
+    learned = (calibration.min_semantic_distance, calibration.max_semantic_distance)
+    windows = (("learned", learned, INK, "-"), ("article", ARTICLE_WINDOWS["the article's"], FAINT, "--"))
+    for row, (name, (low, high), colour, line) in enumerate(windows):
+        # Each lies above the bars, and its end comes down through them.
+        x, y = [low, high, high], [1.09 - 0.05 * row, 1.09 - 0.05 * row, 0.0]
+        label = f"{name} window, {low:g} to {high:g}"
+        across = axes.get_xaxis_transform()
+        drawn += axes.plot(x, y, line, color=colour, lw=1, transform=across, clip_on=False, label=label)
+    axes.update_datalim([(0.0, 0.0), (float(lows[-1]) + BIN_WIDTH, 1.0)])
+    axes.autoscale_view()
+    axes.grid(visible=False, axis="x")
+    axes.set_xlabel("semantic distance")
+    axes.set_ylabel("share of the pairs of a kind, %")
+    legend_below(axes, drawn)
+    title = f"Semantic distances of the pairs of {short_name(calibration.benchmark, _NAME_CELLS)}"
+    reading = f"held-out pairs; measured by {short_name(calibration.encoder, 2 * _NAME_CELLS)}"
+    return as_svg(axes, title, reading)
 
 
 def roc_curves(calibration: GateCalibration) -> str:
     """True admits over false admits of the whole gate and of the distance alone, and the learned window's point."""
-    size, left, bottom = _SQUARE_PX, _LEFT + 20, _TOP + _SQUARE_PX - 30
-    rates, across = calibration.rates, _across(calibration)
-
-    def place(false_admits: float, true_admits: float) -> tuple[float, float]:
-        return left + size * 100 * false_admits / across.high, bottom - size * true_admits
-
-    parts = []
-    for tick in across.ticks:
-        x, _ = place(tick / 100, 0)
-        parts += [line(x, bottom, x, bottom - size, GRID), text(x, bottom + 18, f"{tick:g} %", "middle", FAINT)]
-    for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
-        _, y = place(0, tick)
-        parts += [line(left, y, left + size, y, GRID), text(left - 8, y + 4, f"{100 * tick:g} %", "end", FAINT)]
-    curves = (("the whole gate", calibration.roc_gate, BLUE), ("the distance alone", calibration.roc_distance, ORANGE))
-    for row, (name, curve, colour) in enumerate(curves):
-        inside = [place(x, y) for x, y in _corners(curve) if 100 * x <= across.high]
-        parts.append(path([place(0, 0), *inside], colour))
-        y = bottom - size + 20 + 22 * row
-        parts += [line(left + size + 30, y - 4, left + size + 54, y - 4, colour)]
-        parts.append(text(left + size + 60, y, f"{name}: area {curve.auc:.4f}"))
-    x, y = place(rates.false_admits.value or 0.0, rates.true_admits.value or 0.0)
-    parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4.5" fill="{INK}"/>')
-    note = f"● the learned window, up to {calibration.max_semantic_distance:g}"
-    parts.append(text(left + size + 30, bottom - size + 64, note))
-    parts.append(text(left + size / 2, bottom + 38, "different pairs admitted", "middle", FAINT))
-    reading = (
-        "share of equivalent (up) and of different pairs (across) that are admitted, held-out pairs; cut off where the "
-        "distance alone admits nearly all of the equivalent ones"
-    )
-    return document(bottom + 52, f"ROC of the gate on {calibration.benchmark}", reading, parts)
+    rates = calibration.rates
+    axes = chart_axes(_SQUARE_PX, left_px=80, right_px=760 - 80 - _SQUARE_PX)
+    gate, distance = calibration.roc_gate, calibration.roc_distance
+    axes.plot(*_curve(distance), color=ORANGE, label=f"the distance alone: area {distance.auc:.4f}")
+    axes.plot(*_curve(gate), "--", color=BLUE, label=f"the whole gate: area {gate.auc:.4f}")
+    axes.plot([0, 100], [0, 100], ":", color=FAINT, label="chance: area 0.5")
+    here = (100 * (rates.false_admits.value or 0.0), 100 * (rates.true_admits.value or 0.0))
+    label = f"the learned window, up to {calibration.max_semantic_distance:g}"
+    axes.plot(*here, "o", color=INK, clip_on=False, zorder=3, label=label)
+    axes.set_xlim(0, _last_false_admits(calibration))
+    axes.set_ylim(0, 100)
+    axes.set_xlabel("different pairs admitted, %")
+    axes.set_ylabel("equivalent pairs admitted, %")
+    axes.legend(loc="upper left", bbox_to_anchor=(1.1, 0.98), labelspacing=1.0, handlelength=2.8)
+    title = f"ROC of the gate on {short_name(calibration.benchmark, _NAME_CELLS)}"
+    reading = "held-out pairs; cut off where the distance alone admits nearly all of the equivalent ones"
+    return as_svg(axes, title, reading)
 
 
-def _across(calibration: GateCalibration) -> Axis:
-    """The axis of false admits, in percent: where the curves still rise, which for good encoders is a thin strip."""
+def _last_false_admits(calibration: GateCalibration) -> float:
+    """Where the axis of false admits ends, in percent: where the curves still rise, for good encoders a thin strip."""
     points = calibration.roc_distance.points
     enough = _NEARLY_ALL * points[-1].true_admits
     rising = next(point.false_admits for point in points if point.true_admits >= enough)
-    return nice_axis([0.0, 1.0, 100 * max(rising, calibration.rates.false_admits.value or 0.0)])
+    return max(1.0, 105 * max(rising, calibration.rates.false_admits.value or 0.0))
 
 
-def _corners(curve: Roc) -> list[tuple[float, float]]:
-    return [(point.false_admits, point.true_admits) for point in curve.points]
+def _curve(curve: Roc) -> tuple[list[float], list[float]]:
+    """False and true admits in percent, from the window that admits nothing."""
+    return [0.0, *(100 * one.false_admits for one in curve.points)], [
+        0.0,
+        *(100 * one.true_admits for one in curve.points),
+    ]

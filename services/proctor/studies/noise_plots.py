@@ -1,162 +1,159 @@
-"""Figures of a table of router settings, after figures 2 to 5 of arXiv 2603.21636: SVG files that stand alone.
+"""Charts of a table of router settings, after figures 2 to 5 of arXiv 2603.21636: SVG files that stand alone.
 
-The paper's definitions are here, and its layout is not: each figure shows the quantities, in a form of our own.
+The paper's definitions are here, and its layout is not: each chart shows the quantities, in a form of our own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from proctor.domain.noise import NoiseModel, NoiseSetting, NoiseSummary
-from proctor.scorer.page.plots import Axis, nice_axis
-from proctor.studies import svg
-from proctor.studies.svg import FAINT, GRID, INK, WIDTH
+from proctor.studies import charts
+from proctor.studies.charts import BLUE, FAINT, GREEN, GRID, INK, ORANGE, SMALL_PT, WIDTH_PX
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _NAME_PX = 190
-_RIGHT_PX = 24
-_TOP_PX = 64
+_NAME_CELLS = 26
 _ROW_PX = 26
-_BAR_PX = 16
 _CHART_PX = 240
-_NAME_CHARACTERS = 26
-
-#: Okabe and Ito's colours, which every common form of colour vision tells apart.
-_UP, _DOWN, _NET = "#d55e00", "#0072b2", "#009e73"
+#: As wide as the words on a bar, or in a cell.
+_COUNT_PX = 56
 
 
 def figures(summary: NoiseSummary) -> dict[str, str]:
-    """File name to SVG document."""
-    return {
-        "figure-2-gains.svg": gains(summary),
-        "figure-3-models.svg": by_model(summary),
-        "figure-4-router-counts.svg": by_router_count(summary),
-        "figure-5-transitions.svg": transitions(summary),
-    }
+    """File name to SVG document.
+
+    Raises:
+        BadInputError: where matplotlib is not installed.
+    """
+    with charts.chart_style():
+        return {
+            "figure-2-gains.svg": gains(summary),
+            "figure-3-models.svg": by_model(summary),
+            "figure-4-router-counts.svg": by_router_count(summary),
+            "figure-5-transitions.svg": transitions(summary),
+        }
 
 
 def gains(summary: NoiseSummary) -> str:
     """Gain of every setting, models down and router counts across; a star where it survives Holm."""
-    counts = [count.router_count for count in summary.router_counts]
-    cell = (WIDTH - _NAME_PX - _RIGHT_PX) / len(counts)
+    from matplotlib.colors import LinearSegmentedColormap, to_rgba
+
+    rows = {model.model: row for row, model in enumerate(summary.models)}
+    columns = {count.router_count: column for column, count in enumerate(summary.router_counts)}
     starred = {(setting.model, setting.router_count) for setting in summary.significant}
-    largest = max((abs(setting.gain) for setting in summary.settings if not setting.invalid), default=0.0) or 1.0
-    parts = [svg.text(_NAME_PX + cell * (i + 0.5), _TOP_PX - 6, str(r), "middle", FAINT) for i, r in enumerate(counts)]
-    for row, model in enumerate(summary.models):
-        y = _TOP_PX + row * _ROW_PX
-        parts.append(_name(model, y + 17))
-        for setting in summary.settings:
-            if setting.model == model.model:
-                x = _NAME_PX + counts.index(setting.router_count) * cell
-                star = (setting.model, setting.router_count) in starred
-                parts += _cell(setting, x, y, cell, largest, star=star)
-    height = _TOP_PX + len(summary.models) * _ROW_PX + 20
-    reading = f"noisy − clean accuracy, in points; columns are router counts; ★ survives Holm at {summary.alpha:g}"
-    return svg.document(height, "Gain by model and router count", reading, parts)
+    axes = charts.chart_axes(
+        len(rows) * _ROW_PX, width_px=_width_px(summary, _NAME_PX), left_px=_NAME_PX, top_px=100, below_px=20
+    )
+    points = np.full((len(rows), len(columns)), np.nan)
+    for setting in summary.settings:
+        row, column = rows[setting.model], columns[setting.router_count]
+        points[row, column] = np.nan if setting.invalid else 100 * setting.gain
+        words = _cell(setting, starred=(setting.model, setting.router_count) in starred)
+        colour = FAINT if setting.invalid else INK
+        axes.text(column + 0.5, row + 0.5, words, ha="center", va="center", fontsize=SMALL_PT, color=colour)
+    largest = np.nanmax(np.abs(points), initial=0.0) or 1.0
+    # Light enough at both ends to read the words on them.
+    colours = LinearSegmentedColormap.from_list("gain", [to_rgba(BLUE, 0.75), to_rgba("white"), to_rgba(ORANGE, 0.75)])
+    axes.pcolormesh(points, cmap=colours, vmin=-largest, vmax=largest, edgecolors=GRID, linewidth=0.75)
+    axes.grid(visible=False)
+    axes.spines["bottom"].set_visible(False)
+    axes.xaxis.set_label_position("top")
+    axes.xaxis.tick_top()
+    axes.set_xlim(0, len(columns))
+    axes.set_xticks(np.arange(len(columns)) + 0.5, labels=[str(count) for count in columns])
+    axes.set_xlabel("router count")
+    _name_rows(axes, summary.models, 0.5)
+    reading = f"noisy − clean accuracy, in points; ★ survives Holm at {summary.alpha:g}"
+    return charts.as_svg(axes, "Gain by model and router count", reading)
 
 
-def _cell(setting: NoiseSetting, x: float, y: float, width: float, largest: float, *, star: bool) -> list[str]:
-    share = 0.0 if setting.invalid else 0.75 * abs(setting.gain) / largest
-    colour = _UP if setting.gain > 0 else _DOWN
-    points = f"{100 * setting.gain:+.3g}" if setting.gain else "0"
-    label = "invalid" if setting.invalid else f"{points} ★" if star else points
-    return [
-        f'<rect x="{x + 1:.1f}" y="{y + 1}" width="{width - 2:.1f}" height="{_ROW_PX - 2}" fill="{colour}" '
-        f'fill-opacity="{share:.3f}" stroke="{GRID}"/>',
-        svg.text(x + width / 2, y + 17, label, "middle", FAINT if setting.invalid else INK, size=11),
-    ]
+def _cell(setting: NoiseSetting, *, starred: bool) -> str:
+    if setting.invalid:
+        return "invalid"
+    points = f"{100 * setting.gain:+.3g}".replace("-", "−") if setting.gain else "0"
+    return f"{points} ★" if starred else points
 
 
 def by_model(summary: NoiseSummary) -> str:
     """Largest and mean positive excess of each model as bars, and its violation breadth in words."""
     models = summary.models
-    right = 130
-    axis = nice_axis([0.0, 1.0, *(100 * (model.max_positive_excess or 0.0) for model in models)])
-    bottom = _TOP_PX + len(models) * _ROW_PX
-    width = WIDTH - _NAME_PX - right
-    parts = []
-    for tick in axis.ticks:
-        x = _NAME_PX + _share(axis, tick) * width
-        parts += [svg.line(x, _TOP_PX, x, bottom, GRID), svg.text(x, bottom + 16, f"{tick:g}", "middle", FAINT)]
+    axes = charts.chart_axes(len(models) * _ROW_PX, left_px=_NAME_PX, right_px=130, top_px=80)
+    rows = range(len(models))
+    largest = [100 * (model.max_positive_excess or 0.0) for model in models]
+    mean = [100 * (model.mean_positive_excess or 0.0) for model in models]
+    axes.barh(rows, largest, height=0.6, color=ORANGE, alpha=0.4, label="largest")
+    axes.barh(rows, mean, height=0.6, color=ORANGE, label="mean")
     for row, model in enumerate(models):
-        y = _TOP_PX + row * _ROW_PX + 5
-        parts.append(_name(model, y + 12))
-        for value, opacity in ((model.max_positive_excess, 0.4), (model.mean_positive_excess, 1.0)):
-            length = _share(axis, 100 * (value or 0.0)) * width
-            parts.append(
-                f'<rect x="{_NAME_PX}" y="{y}" width="{length:.1f}" height="{_BAR_PX}" fill="{_UP}" '
-                f'fill-opacity="{opacity}"/>'
-            )
         words = f"{model.violations} of {model.settings - model.invalid_settings} above"
-        parts.append(svg.text(WIDTH - _RIGHT_PX, y + 12, words, "end", INK, size=11))
-    reading = "positive excess in points: largest (pale) and mean (full); at the right, violation breadth"
-    return svg.document(bottom + 34, "Positive excess and violation breadth by model", reading, parts)
+        axes.text(1.02, row, words, transform=axes.get_yaxis_transform(), va="center", fontsize=SMALL_PT)
+    axes.update_datalim([(1.0, 0.0)])
+    axes.autoscale_view()
+    axes.grid(visible=False, axis="y")
+    axes.set_xlabel("positive excess, points")
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1.01), ncols=2, reverse=True)
+    _name_rows(axes, models, 0.0)
+    reading = "how far noise raised accuracy; at the right, in how many settings it did (violation breadth)"
+    return charts.as_svg(axes, "Positive excess and violation breadth by model", reading)
 
 
 def by_router_count(summary: NoiseSummary) -> str:
     """Mean positive excess over models by router count as bars, with the number of violating models on each."""
     counts = summary.router_counts
-    axis = nice_axis([0.0, 1.0, *(100 * (count.mean_positive_excess or 0.0) for count in counts)])
-    parts = _frame(axis, [str(count.router_count) for count in counts])
-    for i, count in enumerate(counts):
-        x, top = _place(i, len(counts)), _height(axis, 100 * (count.mean_positive_excess or 0.0))
-        base = _height(axis, 0.0)
-        parts.append(f'<rect x="{x - 14:.1f}" y="{top:.1f}" width="28" height="{base - top:.1f}" fill="{_UP}"/>')
-        words = f"{count.violating_models} of {count.models - count.invalid_settings}"
-        parts.append(svg.text(x, top - 5, words, "middle", INK, size=11))
-    reading = "mean over models of positive excess, in points; on each bar, how many models are above their baseline"
-    return svg.document(_TOP_PX + _CHART_PX + 44, "Positive excess by router count", reading, parts)
+    axes = _over_router_counts(summary)
+    excess = [100 * (count.mean_positive_excess or 0.0) for count in counts]
+    bars = axes.bar(range(len(counts)), excess, width=0.45, color=ORANGE)
+    words = [f"{count.violating_models} of {count.models - count.invalid_settings}" for count in counts]
+    axes.bar_label(bars, words, padding=3, fontsize=SMALL_PT)
+    axes.update_datalim([(0.0, 1.0)])
+    axes.autoscale_view(scalex=False)
+    axes.set_ylabel("positive excess, points")
+    reading = "mean over models; on each bar, how many of them are above their clean baseline"
+    return charts.as_svg(axes, "Positive excess by router count", reading)
 
 
 def transitions(summary: NoiseSummary) -> str:
     """Improve and degrade transitions and their difference by router count, summed over models."""
     counts = summary.router_counts
-    series: tuple[tuple[str, str, list[float]], ...] = (
-        ("improve", _UP, [float(count.improve) for count in counts]),
-        ("degrade", _DOWN, [float(count.degrade) for count in counts]),
-        ("net", _NET, [float(count.net_improve) for count in counts]),
-    )
-    axis = nice_axis([0.0, 1.0, *(value for _, _, values in series for value in values)])
-    parts = _frame(axis, [str(count.router_count) for count in counts])
-    for order, (name, colour, values) in enumerate(series):
-        points = [(_place(i, len(values)), _height(axis, value)) for i, value in enumerate(values)]
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        dash = ' stroke-dasharray="5 4"' if name == "net" else ""
-        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"{dash}/>')
-        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"/>' for x, y in points]
-        x = WIDTH - _RIGHT_PX - 210 + 80 * order
-        parts += [
-            svg.line(x, _TOP_PX - 14, x + 16, _TOP_PX - 14, colour),
-            svg.text(x + 20, _TOP_PX - 10, name, "start", colour),
-        ]
-    reading = "questions that turn right (improve) and wrong (degrade), summed over models"
-    return svg.document(_TOP_PX + _CHART_PX + 44, "Transitions by router count", reading, parts)
+    axes = _over_router_counts(summary)
+    across = range(len(counts))
+    axes.axhline(0, color=FAINT, linewidth=0.75)
+    for name, form, colour, questions in (
+        ("improve", "o-", ORANGE, [count.improve for count in counts]),
+        ("degrade", "s-", BLUE, [count.degrade for count in counts]),
+        ("net", "^--", GREEN, [count.net_improve for count in counts]),
+    ):
+        axes.plot(across, questions, form, color=colour, clip_on=False, label=name)
+    axes.update_datalim([(0.0, 1.0)])
+    axes.autoscale_view(scalex=False)
+    axes.locator_params(axis="y", integer=True)
+    axes.set_ylabel("questions, sum over models")
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1.02), ncols=3)
+    reading = "questions that turn right (improve) and wrong (degrade), and the difference (net)"
+    return charts.as_svg(axes, "Transitions by router count", reading)
 
 
-def _frame(axis: Axis, names: Sequence[str]) -> list[str]:
-    parts = []
-    for tick in axis.ticks:
-        y = _height(axis, tick)
-        colour = FAINT if tick == 0 else GRID
-        parts += [svg.line(60, y, WIDTH - _RIGHT_PX, y, colour), svg.text(52, y + 4, f"{tick:g}", "end", FAINT)]
-    bottom = _TOP_PX + _CHART_PX
-    parts += [svg.text(_place(i, len(names)), bottom + 18, name, "middle", FAINT) for i, name in enumerate(names)]
-    parts.append(svg.text((60 + WIDTH - _RIGHT_PX) / 2, bottom + 36, "router count", "middle", FAINT))
-    return parts
+def _over_router_counts(summary: NoiseSummary) -> Axes:
+    counts = [str(count.router_count) for count in summary.router_counts]
+    axes = charts.chart_axes(_CHART_PX, width_px=_width_px(summary, 72), left_px=72, top_px=84)
+    axes.set_xlim(-0.5, len(counts) - 0.5)
+    axes.set_xticks(range(len(counts)), labels=counts)
+    axes.grid(visible=False, axis="x")
+    axes.set_xlabel("router count")
+    return axes
 
 
-def _place(index: int, count: int) -> float:
-    return 60 + (WIDTH - _RIGHT_PX - 60) * (index + 0.5) / count
+def _width_px(summary: NoiseSummary, left_px: float) -> float:
+    return max(WIDTH_PX, left_px + len(summary.router_counts) * _COUNT_PX + 24)
 
 
-def _share(axis: Axis, value: float) -> float:
-    return (value - axis.low) / (axis.high - axis.low)
-
-
-def _height(axis: Axis, value: float) -> float:
-    return _TOP_PX + 10 + (1 - _share(axis, value)) * (_CHART_PX - 10)
-
-
-def _name(model: NoiseModel, y: float) -> str:
-    name = model.model
-    short = name if len(name) <= _NAME_CHARACTERS else name[: _NAME_CHARACTERS - 1] + "…"
-    return svg.text(_NAME_PX - 8, y, short, "end", INK)
+def _name_rows(axes: Axes, models: tuple[NoiseModel, ...], offset: float) -> None:
+    """Name the rows, the first at the top; `offset` is where a row's middle is above its number."""
+    names = [charts.short_name(model.model, _NAME_CELLS) for model in models]
+    axes.set_yticks(np.arange(len(models)) + offset, labels=names)
+    axes.set_ylim(len(models) - 0.5 + offset, offset - 0.5)
+    axes.tick_params(axis="y", labelcolor=INK, labelsize=SMALL_PT)

@@ -37,7 +37,7 @@ _SETTING_HEADINGS = ("model", "routers", "gain", "improve", "degrade", "p", "Hol
     "--plot",
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Also draw four figures into this folder, as SVG.",
+    help="Also draw four figures into this folder, as SVG; needs the extra `plots`.",
 )
 def noise(file: Path, output: str, alpha: float, folder: Path | None) -> None:
     """Say whether noise between a question and a model raises its score, and whether that is more than chance.
@@ -60,34 +60,20 @@ def noise(file: Path, output: str, alpha: float, folder: Path | None) -> None:
 
     rows = read_router_table(file)
     summary = noise_summary(rows, alpha=alpha)
-    figures = [] if folder is None else _draw(summary, folder)
     if output == "json":
         print_json(document(summary, rows=len(rows)))
     else:
         _print(summary)
-    for path in figures:
-        say(f"drawn: {path}", err=True)
+    if folder is not None:
+        from proctor.cli.drawing import write_charts
+        from proctor.studies.noise_plots import figures
+
+        write_charts(figures(summary), folder)
 
 
 def document(summary: NoiseSummary, *, rows: int) -> dict[str, Any]:
     """The JSON form: the summary, and what it is of."""
     return {"rows": rows, **summary.plain(), "surviving_holm": len(summary.significant)}
-
-
-def _draw(summary: NoiseSummary, folder: Path) -> list[Path]:
-    from proctor.domain.errors import BadInputError
-    from proctor.studies.noise_plots import figures
-
-    paths = []
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, picture in figures(summary).items():
-            path = folder / name
-            path.write_text(picture, encoding="utf-8")
-            paths.append(path)
-    except OSError as error:
-        raise BadInputError(f"--plot {folder}: the figures cannot be written: {error.strerror or error}") from None
-    return paths
 
 
 def _print(summary: NoiseSummary) -> None:

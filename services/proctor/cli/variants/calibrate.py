@@ -24,7 +24,9 @@ _SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 @click.option("--pairs", type=_FILE, help="JSONL of rewordings known to be equivalent; by default the suite's own.")
 @click.option("--different", type=_FILE, help="JSONL of rewordings known to differ; by default the nearest questions.")
 @click.option("--out", type=_FILE, help="Where the calibration goes; by default calibration_path, else beside SUITE.")
-@click.option("--plot", "folder", type=click.Path(path_type=Path, file_okay=False), help="Also draw it, as two SVGs.")
+@click.option(
+    "--plot", "folder", type=click.Path(path_type=Path, file_okay=False), help="Also draw it, as SVG; needs `plots`."
+)
 @click.option("--true-admits", type=_SHARE, default=0.99, show_default=True, help="Share of equivalent pairs to hold.")
 @click.option("--false-admits", type=_SHARE, default=0.001, show_default=True, help="Largest share of different pairs.")
 @format_option
@@ -80,28 +82,28 @@ def calibrate(
         inputs=given.inputs,
     )
     path = out or base / (loaded.perturbation.calibration_path or "gate-calibration.json")
-    _write(learned, path, folder)
+    _write(learned, path)
     if output == "json":
         print_json({**learned.plain(), "conclusion": learned.conclusion, "written": str(path)})
     else:
         _print(learned, path)
+    if folder is not None:
+        from proctor.cli.drawing import write_charts
+        from proctor.studies.calibration_plots import figures
+
+        write_charts(figures(learned), folder)
 
 
-def _write(learned: GateCalibration, path: Path, folder: Path | None) -> None:
+def _write(learned: GateCalibration, path: Path) -> None:
     from proctor.domain.errors import BadInputError
     from proctor.formats.gate_calibration import gate_calibration_bytes
     from proctor.runtime.files import write_atomic
-    from proctor.studies.calibration_plots import figures
 
-    files = {path: gate_calibration_bytes(learned)}
-    if folder is not None:
-        files |= {folder / name: picture.encode() for name, picture in figures(learned).items()}
-    for each, data in files.items():
-        try:
-            write_atomic(each, data, private=False)
-        except OSError as error:
-            raise BadInputError(f"{each} cannot be written: {error.strerror or error}") from None
-        say(f"written: {each}", err=True)
+    try:
+        write_atomic(path, gate_calibration_bytes(learned), private=False)
+    except OSError as error:
+        raise BadInputError(f"{path} cannot be written: {error.strerror or error}") from None
+    say(f"written: {path}", err=True)
 
 
 def _print(learned: GateCalibration, path: Path) -> None:
