@@ -109,7 +109,7 @@ class Home:
     def __init__(self, folder: Path, broker_url: str, **environment: str) -> None:
         self.folder = folder
         self.broker_url = broker_url
-        self.settings = Settings.for_home(folder)
+        self.settings = Settings(home=folder)
         self._environment = environment
 
     def command(self, service: str, *options: str) -> list[str]:

@@ -214,14 +214,7 @@ def services(folder: Path, broker_url: str, *, inference: int, null: bool = True
         null: whether the null model stands behind every endpoint.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    settings = Settings.for_home(folder)
-    settings = Settings(
-        home=folder,
-        broker_url=f"{broker_url}/0",
-        ledger_url=f"{broker_url}/1",
-        records_url=settings.records_url,
-        artifacts=settings.artifacts,
-    )
+    settings = Settings(home=folder, broker_url=f"{broker_url}/0", ledger_url=f"{broker_url}/1")
     names = ["router", "scorer", *(f"inference-{number}" for number in range(inference))]
     with ExitStack() as stack:
         records = Records(settings.records_url)

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -96,8 +96,8 @@ class Cluster:
         endpoints = {"in-process": "in-process://sums", "http": f"http://127.0.0.1:{self._model_port}/v1"}
         if self.triton is not None:
             endpoints["triton"] = f"grpc://127.0.0.1:{self.triton.grpc_port}"
-        self.settings = replace(
-            Settings.for_home(home),
+        self.settings = Settings(
+            home=home,
             broker_url=f"{url}/0",
             ledger_url=f"{url}/1",
             registry_uri="http://registry.invalid",
@@ -292,7 +292,7 @@ class Cluster:
         # Schedule files and ready files are one worker's; reports are everybody's.
         home = self.home if role.service == "scorer" else self.home / "workers" / role.name
         (home / "run").mkdir(parents=True, exist_ok=True)
-        settings = replace(self.settings, home=home)
+        settings = self.settings.model_copy(update={"home": home})
         environment = {
             **settings.to_environment(),
             hooks.CONTROL: str(self.home / "control"),

@@ -21,7 +21,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -98,7 +98,7 @@ def run(
         say: is told what happens.
     """
     rng, outcome = random.Random(seed), Outcome()
-    base = replace(Settings.from_environment({**os.environ, "PROCTOR_HOME": str(home)}), timing=timing)
+    base = Settings.from_environment({**os.environ, "PROCTOR_HOME": str(home)}).model_copy(update={"timing": timing})
     with LocalStack(home, StackSpec(metrics=True), base) as stack:
         settings = stack.start()
         with local_desk(settings) as desk:

@@ -128,7 +128,7 @@ def refuses_writes(url: str) -> bool:
 
 def test_a_disk_that_is_full_for_a_while_costs_time_and_nothing_else(tmp_path: Path, disk: Path) -> None:
     home, model = disk / "home", Model(stops_after=BENCHMARK.trials // 3)
-    settings = replace(Settings.for_home(home), timing=TIMING)
+    settings = Settings(home=home, timing=TIMING)
     with serving(model) as server, LocalStack(home, replace(ONLY_VALKEY, workers=WORKERS), settings) as stack:
         suite = BENCHMARK.write(tmp_path / "suite", f"{server.url}/v1")
         other = arithmetic.Benchmark("other", items=40).write(tmp_path / "suite", f"{server.url}/v1")

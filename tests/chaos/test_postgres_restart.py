@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import psycopg
@@ -32,7 +31,7 @@ def test_audits_outlast_a_postgresql_that_is_shut_down_at_once_and_started_again
     with postgres_server() as server:
         url = server.new_database()
         cluster = Cluster(tmp_path, ONE_OF_EACH)
-        cluster.settings = replace(cluster.settings, records_url=url)
+        cluster.settings = cluster.settings.model_copy(update={"records_url": url})
         with cluster:
             client = Client(cluster)
 

@@ -44,7 +44,7 @@ def bench(tmp_path: Path, valkey_url: str) -> Iterator[AuditBench]:
 
 def desk(bench: AuditBench, caller: Submitter = CI, **ceilings: Any) -> LocalDesk:
     said = parse_ceilings(json.dumps({caller.name: ceilings}), source="the test")
-    return replace(bench.desk, settings=replace(bench.settings, ceilings=said), caller=caller)
+    return replace(bench.desk, settings=bench.settings.model_copy(update={"ceilings": said}), caller=caller)
 
 
 def test_a_submitter_s_own_word_comes_before_that_of_everyone() -> None:
@@ -143,7 +143,7 @@ def test_of_submissions_at_once_through_several_gateways_so_many_get_in_as_there
     # Each with a record store of its own, as in gateways on several machines.
     stores = [Records(records_url) for _ in suites]
     said = desk(bench, max_audits=2)
-    settings = replace(said.settings, records_url=records_url)
+    settings = said.settings.model_copy(update={"records_url": records_url})
     desks = [replace(said, settings=settings, records=store) for store in stores]
     failures = [error for error in race(len(desks), lambda n: desks[n].submit(suites[n])) if error is not None]
     assert [type(error) for error in failures] == [LimitError] * 4
@@ -245,5 +245,5 @@ def test_what_has_no_price_is_not_asked_under_a_ceiling_of_cost(bench: AuditBenc
         desk(bench, max_cost=5).submit(bench.suite_file())
     assert is_empty(bench)
     priced = OperatorEndpoint(url="http://127.0.0.1:9/v1", input_price_per_million=1, output_price_per_million=1)
-    settings = replace(desk(bench, LOCAL, max_cost=5).settings, endpoints={"p": priced})
+    settings = desk(bench, LOCAL, max_cost=5).settings.model_copy(update={"endpoints": {"p": priced}})
     assert terms_of(load_suite(bench.suite_file()), settings).ceilings.max_cost == 5

@@ -6,7 +6,6 @@ import json
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +43,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
                         "ACL", "SETUSER", "router", "on", ">secret", "~*", "&*", "+@all", *user.split()
                     )
                 url = url.replace("redis://", "redis://router:secret@")
-            return replace(Settings.for_home(tmp_path), ledger_url=f"{url}/1")
+            return Settings(home=tmp_path, ledger_url=f"{url}/1")
 
         yield start
 
@@ -104,7 +103,7 @@ def test_what_breaks_a_promise_is_refused_unless_it_was_accepted(
     with pytest.raises(StoreError, match=named):
         check_ledger(settings)
     caplog.clear()
-    check_ledger(replace(settings, ledger_check=LedgerCheck.WARN))
+    check_ledger(settings.model_copy(update={"ledger_check": LedgerCheck.WARN}))
     assert named in caplog.text
 
 
@@ -148,14 +147,14 @@ def test_a_redis_that_starts_later_than_its_router_is_looked_at_all_the_same(ser
                 client.config_set("port", port)
         slept.append(seconds)
 
-    settings = replace(Settings.for_home(Path("home")), ledger_url=f"redis://127.0.0.1:{port}/1")
+    settings = Settings(home=Path("home"), ledger_url=f"redis://127.0.0.1:{port}/1")
     with pytest.raises(StoreError, match="allkeys-lru"):
         check_ledger(settings, sleep=late)
     assert slept
 
 
 def test_a_redis_that_never_comes_is_waited_for_so_long_and_then_warned_of(caplog: pytest.LogCaptureFixture) -> None:
-    settings = replace(Settings.for_home(Path("home")), ledger_url=f"redis://127.0.0.1:{free_port()}/1")
+    settings = Settings(home=Path("home"), ledger_url=f"redis://127.0.0.1:{free_port()}/1")
     times = iter(range(0, 999, 30))
     check_ledger(settings, patience_s=60.0, clock=lambda: float(next(times)), sleep=lambda _: None)
     assert "was not looked at" in caplog.text
@@ -187,11 +186,11 @@ def test_doctor_says_how_the_ledger_keeps_its_promises(
     assert (bad.state, bad.required) == (State.MISSING, True)
     assert "allkeys-lru" in bad.found
     assert "PROCTOR_LEDGER_CHECK=warn" in bad.mend
-    accepted = finding(replace(evicting, ledger_check=LedgerCheck.WARN))
+    accepted = finding(evicting.model_copy(update={"ledger_check": LedgerCheck.WARN}))
     assert (accepted.state, accepted.required) == (State.WARNING, False)
-    away = finding(replace(good, ledger_url=f"redis://127.0.0.1:{free_port()}/1"))
+    away = finding(good.model_copy(update={"ledger_url": f"redis://127.0.0.1:{free_port()}/1"}))
     assert (away.state, away.required) == (State.WARNING, False)
-    assert not [one for one in examine_outside(Settings.for_home(Path("home"))) if one.name == "ledger"]
+    assert not [one for one in examine_outside(Settings(home=Path("home"))) if one.name == "ledger"]
     monkeypatch.setenv("PROCTOR_LEDGER_URL", evicting.ledger_url)
     assert main(["doctor", "--home", str(evicting.home), "--format", "json"]) == 1
     named = {one["name"]: one for one in json.loads(capsys.readouterr().out)["findings"]}

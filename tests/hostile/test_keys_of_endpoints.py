@@ -101,7 +101,7 @@ def test_a_suite_sent_again_through_the_gateway_takes_the_key_away_and_never_bri
 
 def test_an_endpoint_that_the_operator_named_or_covers_gets_the_key_whoever_asks_for_it(bench: AuditBench) -> None:
     listed = {"prod": OperatorEndpoint(url="http://127.0.0.1:9")}
-    desk = replace(bench.desk, settings=replace(bench.settings, endpoints=listed))
+    desk = replace(bench.desk, settings=bench.settings.model_copy(update={"endpoints": listed}))
     for name in ("prod", "http://127.0.0.1:9/v1"):
         inputs = through_the_gateway(bench, desk, name)
         assert header_sent_to(inputs.endpoint) == "authorization: bearer sk-of-the-operator", name
@@ -109,12 +109,14 @@ def test_an_endpoint_that_the_operator_named_or_covers_gets_the_key_whoever_asks
 
 @pytest.mark.parametrize("others", [OtherEndpoints.ANY, OtherEndpoints.PUBLIC])
 def test_a_url_that_was_opened_to_all_suites_gets_no_key(bench: AuditBench, others: OtherEndpoints) -> None:
-    desk = replace(bench.desk, settings=replace(bench.settings, other_endpoints=others))
+    desk = replace(bench.desk, settings=bench.settings.model_copy(update={"other_endpoints": others}))
     assert not through_the_gateway(bench, desk, "https://models.example/v1").endpoint.gets_keys
 
 
 def test_a_public_url_gets_no_key_even_at_the_terminal_where_suites_come_from_many(bench: AuditBench) -> None:
-    bench.desk = replace(bench.desk, settings=replace(bench.settings, other_endpoints=OtherEndpoints.PUBLIC))
+    bench.desk = replace(
+        bench.desk, settings=bench.settings.model_copy(update={"other_endpoints": OtherEndpoints.PUBLIC})
+    )
     assert not at_the_terminal(bench, "https://models.example/v1").endpoint.gets_keys
 
 

@@ -120,7 +120,7 @@ import sys
 from pathlib import Path
 from proctor.runtime.metrics.server import Address, serving_metrics
 from proctor.runtime.settings import Settings
-with serving_metrics("scorer", Address("127.0.0.1", int(sys.argv[1])), Settings.for_home(Path(sys.argv[2])), "secret"):
+with serving_metrics("scorer", Address("127.0.0.1", int(sys.argv[1])), Settings(home=Path(sys.argv[2])), "secret"):
     print("served", flush=True)
     sys.stdin.read()
 """

@@ -48,8 +48,8 @@ class Office:
     def __init__(self, home: Path, **marks: Any) -> None:
         self.home = home
         home.mkdir(exist_ok=True)
-        self.settings = replace(
-            Settings.for_home(home),
+        self.settings = Settings(
+            home=home,
             endpoints=ENDPOINTS,
             other_endpoints=OtherEndpoints.ANY,
             private_benchmarks=PrivateBenchmarks(**marks),
@@ -165,9 +165,9 @@ def test_a_router_hands_out_nothing_of_a_benchmark_that_was_marked_after_its_sub
 ) -> None:
     endpoint = {"model_id": "m", "model_version": PINNED[:19], "endpoint": "open"}
     bench.suite = Suite.model_validate({**bench.suite.plain(), "model_config": endpoint})
-    bench.settings = replace(bench.settings, endpoints=ENDPOINTS)
+    bench.settings = bench.settings.model_copy(update={"endpoints": ENDPOINTS})
     audit_id = bench.submit()
-    marked = replace(bench.settings, private_benchmarks=PrivateBenchmarks(**marks))
+    marked = bench.settings.model_copy(update={"private_benchmarks": PrivateBenchmarks(**marks)})
     dispatcher = tasks._dispatcher()
     monkeypatch.setattr(
         tasks, "_dispatcher", lambda: replace(dispatcher, barred=Barrier(marked, bench.artifacts).cause)
@@ -177,7 +177,7 @@ def test_a_router_hands_out_nothing_of_a_benchmark_that_was_marked_after_its_sub
     assert (record.state, bench.take(RunShards)) == (AuditState.FAILED, [])
     assert 'marks as private, and "https://open.example/v1" is not approved for private datasets' in record.detail
     # Once the operator approves the endpoint, the audit goes on.
-    mended = replace(marked, endpoints={"open": ENDPOINTS["open"].model_copy(update={"private": True})})
+    mended = marked.model_copy(update={"endpoints": {"open": ENDPOINTS["open"].model_copy(update={"private": True})}})
     monkeypatch.setattr(
         tasks, "_dispatcher", lambda: replace(dispatcher, barred=Barrier(mended, bench.artifacts).cause)
     )
@@ -200,14 +200,14 @@ def begin(bench: Bench, audit_id: str) -> None:
 
 def test_a_router_judges_replicas_by_the_operator_s_word_on_all_of_them(tmp_path: Path) -> None:
     office = Office(tmp_path, names=("harmless",))
-    unmarked = replace(office.settings, private_benchmarks=PrivateBenchmarks())
+    unmarked = office.settings.model_copy(update={"private_benchmarks": PrivateBenchmarks()})
     spec = resolve_endpoint(office.suite("pool"), unmarked)
     assert not approved(spec, office.settings)
     pool = ENDPOINTS["pool"].model_copy(update={"private": True})
-    assert approved(spec, replace(office.settings, endpoints={"pool": pool}))
+    assert approved(spec, office.settings.model_copy(update={"endpoints": {"pool": pool}}))
     # A list that has another server by now says nothing of the ones on record.
     other = OperatorEndpoint.model_validate({"replicas": [{"url": "grpc://a.example"}], "private": True})
-    assert not approved(spec, replace(office.settings, endpoints={"pool": other}))
+    assert not approved(spec, office.settings.model_copy(update={"endpoints": {"pool": other}}))
 
 
 def test_child_processes_are_told_the_same_however_long_the_list_is(

@@ -20,7 +20,7 @@ SHARD = PlannedShard("s", 32, "sha256:" + "0" * 64, 0)
 
 @pytest.fixture(autouse=True)
 def configured(tmp_path: Path) -> None:
-    configure(Settings.for_home(tmp_path))
+    configure(Settings(home=tmp_path))
 
 
 @pytest.mark.parametrize("kind", ["memory", "replica", "too few replicas"])

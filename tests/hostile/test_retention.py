@@ -40,7 +40,7 @@ class Deployment:
 
     def __init__(self, home: Path, valkey_url: str) -> None:
         self.settings = Settings(
-            home,
+            home=home,
             ledger_url=f"{valkey_url}/6",
             records_url=f"sqlite:///{home}/records.sqlite",
             artifacts=str(home / "a"),

@@ -11,7 +11,6 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from queue import Queue
@@ -51,7 +50,7 @@ class AuditBench:
 
     def __init__(self, home: Path, valkey_url: str) -> None:
         self.home = home
-        self.settings = replace(Settings.for_home(home), broker_url=f"{valkey_url}/3", ledger_url=f"{valkey_url}/4")
+        self.settings = Settings(home=home, broker_url=f"{valkey_url}/3", ledger_url=f"{valkey_url}/4")
         self.records = Records(self.settings.records_url)
         self.ledger, self.pools = Ledger(self.settings.ledger_url), Pools(self.settings.ledger_url)
         self.sent: list[Message] = []

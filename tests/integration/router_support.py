@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -76,7 +75,7 @@ class Bench:
     """A router whose messages to the other services are caught instead of sent."""
 
     def __init__(self, home: Path, valkey_url: str, suite: dict[str, Any]) -> None:
-        self.settings = replace(Settings.for_home(home), ledger_url=f"{valkey_url}/2", registry_uri="http://registry")
+        self.settings = Settings(home=home, ledger_url=f"{valkey_url}/2", registry_uri="http://registry")
         self.records = Records(self.settings.records_url)
         self.artifacts = LocalArtifacts(Path(self.settings.artifacts))
         self.ledger = Ledger(self.settings.ledger_url)

@@ -164,7 +164,7 @@ def test_a_calibrated_audit_takes_its_window_from_the_file(
 
     def run(message: BuildVariants) -> VariantSet:
         records = Records(f"sqlite:///{tmp_path / 'records.sqlite'}")
-        built = variants_for(message, Settings.for_home(tmp_path), records, artifacts, gsm8k.encoder)
+        built = variants_for(message, Settings(home=tmp_path), records, artifacts, gsm8k.encoder)
         assert built.variants is not None
         return get_variants(artifacts, built.variants)
 

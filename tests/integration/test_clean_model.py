@@ -56,7 +56,7 @@ class Home:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        settings = Settings.for_home(folder)
+        settings = Settings(home=folder)
         self.records, self.artifacts = Records(settings.records_url), LocalArtifacts(Path(settings.artifacts))
 
     def audited(self, sample: SampleAudit, *, decided: bool = True, report: Report | None = None) -> str:

@@ -228,7 +228,7 @@ def test_a_command_that_meets_a_store_of_another_version_says_what_to_do_and_cha
 
 
 def test_a_worker_that_may_not_migrate_ends_with_what_to_do_before_it_takes_a_message(home: Path) -> None:
-    settings = Settings.for_home(home)
+    settings = Settings(home=home)
     environment = {**os.environ, "PROCTOR_HOME": str(settings.home), "PROCTOR_BROKER_URL": "redis://127.0.0.1:9/0"}
     worker = subprocess.run(
         [sys.executable, "-m", "proctor", "worker", "router"],

@@ -52,7 +52,7 @@ class Audit:
         self, home: Path, model: ScriptedModel, items: tuple[Item, ...] = (ITEM, CHOICE), **changes: Any
     ) -> None:
         self.model = model
-        self.settings = Settings.for_home(home)
+        self.settings = Settings(home=home)
         self.records = Records(f"sqlite:///{home / 'records.sqlite'}")
         self.artifacts = LocalArtifacts(home / "artifacts")
         self.encoder = HashedEncoder()
@@ -245,6 +245,6 @@ def test_a_calibration_cannot_take_a_models_rewordings_and_says_what_to_give(tmp
             "perturbation_config": SECTION.plain(),
         }
     )
-    settings = Settings.for_home(tmp_path)
+    settings = Settings(home=tmp_path)
     with pytest.raises(BadInputError, match=r"asks a model.* give rewordings that somebody has read in --pairs"):
         labelled_pairs(suite, tmp_path, settings, HashedEncoder(), Goals(), same=None, other=None)

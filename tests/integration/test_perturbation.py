@@ -263,7 +263,7 @@ def test_a_message_is_answered_with_a_variant_set(minilm: SentenceEncoder, recor
         update={"perturbation_strategy": "imported+option_shuffle", "rewordings_path": "r.jsonl", "min_yield": 0.2}
     )
     message = _message(artifacts, section, "\n".join(map(json.dumps, rows)).encode())
-    built = variants_for(message, Settings.for_home(tmp_path), records, artifacts, minilm)
+    built = variants_for(message, Settings(home=tmp_path), records, artifacts, minilm)
     assert built.variants is not None
     made = get_variants(artifacts, built.variants)
     assert [variant.item_id for variant in made.variants] == ["capital-0"] * 3
@@ -276,7 +276,7 @@ def test_rewordings_of_other_items_are_refused(minilm: SentenceEncoder, records:
     section = SECTION.model_copy(update={"perturbation_strategy": "imported", "rewordings_path": "r.jsonl"})
     message = _message(artifacts, section, b'{"item_id": "x", "question": "y"}')
     with pytest.raises(BadInputError, match=r"none of the 1 rewordings in r\.jsonl belongs to one of the 4 items"):
-        variants_for(message, Settings.for_home(tmp_path), records, artifacts, minilm)
+        variants_for(message, Settings(home=tmp_path), records, artifacts, minilm)
 
 
 def test_reordered_options_alone_embed_nothing(minilm: SentenceEncoder, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -244,5 +243,5 @@ def test_an_endpoint_id_that_nobody_named_is_refused_before_anything_is_on_recor
     with pytest.raises(BadInputError, match="'prod-7'"):
         submit(gather(suite, bench.home, bench.settings.bundle), bench.settings, bench.records, bench.artifacts)
     assert bench.records.running_audits() == []
-    named = replace(bench.settings, endpoints={"prod-7": OperatorEndpoint(url="grpc://triton:8001")})
+    named = bench.settings.model_copy(update={"endpoints": {"prod-7": OperatorEndpoint(url="grpc://triton:8001")}})
     assert resolve_endpoint(suite, named).backend == "triton"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -480,7 +479,7 @@ def test_the_rewording_models_endpoint_is_its_own_else_the_operators_of_its_name
         perturbation = bench.suite.perturbation.model_copy(update={"paraphraser": section})
         suite = bench.suite.model_copy(update={"perturbation": perturbation})
         listed = {name: OperatorEndpoint(url=url) for name, url in endpoints.items()}
-        return resolve_paraphraser(suite, replace(bench.settings, endpoints=listed))
+        return resolve_paraphraser(suite, bench.settings.model_copy(update={"endpoints": listed}))
 
     named = {"org/rewriter": "grpc://triton:8001", "gpu": "http://gpu/infer"}
     own, by_id = resolved(named), resolved(named, endpoint="gpu", version=WEIGHTS, served_name="big")

@@ -177,9 +177,8 @@ def decided(audit: str) -> DecisionEvent:
 
 
 def without_registry(bench: Bench) -> object:
-    from dataclasses import replace
 
-    return replace(bench.settings, registry_uri="")
+    return bench.settings.model_copy(update={"registry_uri": ""})
 
 
 def named(move: Transition) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -241,7 +240,9 @@ def test_a_router_of_its_own_is_found_by_endpoint_by_the_operator_s_name_or_besi
     assert spec(bench, model="org/r", endpoint=OWN, version="sha256:" + "1" * 12, chat_template="user") == EndpointSpec(
         backend="openai", url=OWN, served_name="r", model_version="sha256:" + "1" * 12, chat=True
     )
-    bench.settings = replace(bench.settings, endpoints={"org-r": OperatorEndpoint(url="grpc://127.0.0.1:9001")})
+    bench.settings = bench.settings.model_copy(
+        update={"endpoints": {"org-r": OperatorEndpoint(url="grpc://127.0.0.1:9001")}}
+    )
     named = spec(bench, model="org-r")
     assert named is not None
     assert (named.backend, named.url, named.served_name) == ("triton", "grpc://127.0.0.1:9001", "org-r")

@@ -34,7 +34,7 @@ class Scorer:
 
     def __init__(self, folder: Path, sample: SampleAudit) -> None:
         self.folder, self.sample = folder, sample
-        self.settings = Settings.for_home(folder)
+        self.settings = Settings(home=folder)
         self.records = Records(self.settings.records_url)
         self.artifacts = LocalArtifacts(Path(self.settings.artifacts))
         self.sent: list[Message] = []

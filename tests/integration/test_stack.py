@@ -147,9 +147,7 @@ def test_a_second_stack_in_the_same_home_is_refused(stack: LocalStack) -> None:
 
 def test_settings_of_a_stack_keep_foreign_endpoints(tmp_path: Path) -> None:
     mine = OperatorEndpoint(url="https://models.example")
-    base = replace(
-        Settings.for_home(tmp_path), endpoints={"mine": mine, LOCAL_TRITON: OperatorEndpoint(url="grpc://old")}
-    )
+    base = Settings(home=tmp_path, endpoints={"mine": mine, LOCAL_TRITON: OperatorEndpoint(url="grpc://old")})
     local = local_services.local_services(base, ONLY_VALKEY)
     assert local.settings.endpoints == {"mine": mine}
 
@@ -158,7 +156,7 @@ def test_where_triton_cannot_run_the_stack_says_so_and_goes_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PROCTOR_TRITON_SERVER", str(tmp_path / "absent"))
-    local = local_services.local_services(Settings.for_home(tmp_path), replace(ONLY_VALKEY, triton=True))
+    local = local_services.local_services(Settings(home=tmp_path), replace(ONLY_VALKEY, triton=True))
     assert [service.name for service in local.services] == ["valkey"]
     (note,) = local.notes
     assert note.startswith("no Triton server, models are served in process: ")

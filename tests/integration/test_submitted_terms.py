@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ class Office:
 
     def __init__(self, home: Path) -> None:
         self.home = home
-        self.settings = replace(Settings.for_home(home), endpoints={"priced": PRICED})
+        self.settings = Settings(home=home, endpoints={"priced": PRICED})
         self.records = Records(self.settings.records_url)
         self.artifacts = LocalArtifacts(Path(self.settings.artifacts))
         (home / "items.jsonl").write_text('{"question": "1 + 1?", "answer": "2"}\n')

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from json import dumps
 from pathlib import Path
 from typing import Any, Final
@@ -51,7 +50,7 @@ class Dumb:
         pass
 """
 NAMES: Final = {"echo": "toy_echo:Echo", "disorderly": "toy_echo:Disorderly", "dumb": "toy_echo:Dumb"}
-SETTINGS: Final = Settings.for_home(Path("home"))
+SETTINGS: Final = Settings(home=Path("home"))
 DECODING: Final = Decoding(temperature=0.5)
 URL: Final = "http://127.0.0.1:9/v1"
 
@@ -164,18 +163,20 @@ def test_an_operator_may_name_a_plug_in_for_an_endpoint(plugins: Plugins) -> Non
         parse_operator_endpoints(text, source="PROCTOR_ENDPOINTS")
     installed(plugins)
     endpoints = parse_operator_endpoints(text, source="PROCTOR_ENDPOINTS")
-    assert resolve_endpoint(suite(endpoint="mine"), replace(SETTINGS, endpoints=endpoints)).backend == "echo"
+    assert (
+        resolve_endpoint(suite(endpoint="mine"), SETTINGS.model_copy(update={"endpoints": endpoints})).backend == "echo"
+    )
 
 
 @pytest.mark.usefixtures("echo")
 def test_a_plug_in_is_not_held_to_public_addresses_so_that_only_an_operator_opens_it_a_url() -> None:
-    settings = replace(SETTINGS, other_endpoints=OtherEndpoints.PUBLIC)
+    settings = SETTINGS.model_copy(update={"other_endpoints": OtherEndpoints.PUBLIC})
     public = "https://model.example/v1"
     assert resolve_endpoint(suite(endpoint=public), settings).public_only
     with pytest.raises(BadInputError, match="the backend 'echo' is a plug-in, which cannot be held to public"):
         resolve_endpoint(suite(endpoint=public, backend="echo"), settings)
     endpoints = parse_operator_endpoints(f'{{"mine": "{public}"}}', source="PROCTOR_ENDPOINTS")
-    named = replace(settings, endpoints=endpoints)
+    named = settings.model_copy(update={"endpoints": endpoints})
     assert resolve_endpoint(suite(endpoint=public, backend="echo"), named).backend == "echo"
 
 

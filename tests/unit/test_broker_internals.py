@@ -128,7 +128,7 @@ def test_kombu_takes_a_missing_member_for_a_broker_that_is_away() -> None:
 
 
 def test_the_redis_transport_has_every_option_that_it_is_given(tmp_path: Any) -> None:
-    options = configure(Settings.for_home(tmp_path)).conf.broker_transport_options
+    options = configure(Settings(home=tmp_path)).conf.broker_transport_options
     assert set(options) <= {*_Channel.from_transport_options, "visibility_timeout", "unacked_restore_interval"}
     for name in options:
         assert hasattr(_Channel, name), name

@@ -63,7 +63,7 @@ def test_the_backend_answers_a_shard_in_the_worker(plugins: Plugins) -> None:
     trials = [Trial(stage="answer", arm=Arm.CANONICAL, item_id=text, prompt=text) for text in ("abc", "def", " ")]
 
     async def ask() -> list[Completion]:
-        backends = Backends(Settings.for_home(Path("home")))
+        backends = Backends(Settings(home=Path("home")))
         assert (await backends.probe(spec)).detail == "m at http://127.0.0.1:9/v1 says everything backwards"
         completions = await backends.answer(spec, trials, Decoding(), deadline_s=5.0)
         await backends.close()

@@ -7,7 +7,6 @@ import random
 import socket
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,7 +25,7 @@ def find(settings: Settings, name: str) -> Finding:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings.for_home(tmp_path / "home")
+    return Settings(home=tmp_path / "home")
 
 
 def test_every_finding_that_is_not_ok_has_a_mend(settings: Settings) -> None:
@@ -50,13 +49,13 @@ def test_an_encoder_with_other_weights_is_refused(
 
 
 def test_a_configured_encoder_that_is_not_there_is_missing(settings: Settings, tmp_path: Path) -> None:
-    finding = find(replace(settings, encoder=str(tmp_path / "absent")), "encoder")
+    finding = find(settings.model_copy(update={"encoder": str(tmp_path / "absent")}), "encoder")
     assert finding.state is State.MISSING
     assert "PROCTOR_ENCODER" in finding.mend
 
 
 def test_a_bundle_without_models_is_a_warning(settings: Settings, tmp_path: Path) -> None:
-    assert find(replace(settings, bundle=tmp_path), "reference bundle").state is State.WARNING
+    assert find(settings.model_copy(update={"bundle": tmp_path}), "reference bundle").state is State.WARNING
 
 
 def test_doctor_exits_1_when_something_required_is_missing(
@@ -75,7 +74,7 @@ def test_the_examination_imports_no_heavy_library(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path\n"
         "from proctor.localstack.doctor.installed import examine; from proctor.runtime.settings import Settings\n"
-        "examine(Settings.for_home(Path(sys.argv[1])))\n"
+        "examine(Settings(home=Path(sys.argv[1])))\n"
         "print([n for n in ('torch', 'transformers', 'mlflow', 'celery', 'redis') if n in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=True)

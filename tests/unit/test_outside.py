@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ SLICES = OperatorEndpoint(discovery=EndpointSliceDiscovery(namespace="prod", ser
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings.for_home(tmp_path)
+    return Settings(home=tmp_path)
 
 
 def absent(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,7 +36,9 @@ def absent(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_endpoints_are_counted_with_what_else_may_be_asked(settings: Settings) -> None:
     named = {f"e{index}": OperatorEndpoint(url="grpc://a") for index in range(7)}
-    (finding,) = examine_outside(replace(settings, endpoints=named, other_endpoints=OtherEndpoints.NONE))
+    (finding,) = examine_outside(
+        settings.model_copy(update={"endpoints": named, "other_endpoints": OtherEndpoints.NONE})
+    )
     assert finding.found == "7 named (e0, e1, e2, e3, e4 and 2 more); no other URL may be asked"
     assert examine_outside(settings)[0].found == "none named; other URLs on this machine only"
 
@@ -49,7 +50,7 @@ def test_a_client_library_that_the_settings_need_and_nobody_installed_is_missing
     settings: Settings, monkeypatch: pytest.MonkeyPatch, package: str, changed: dict[str, Any]
 ) -> None:
     absent(package, monkeypatch)
-    *_, finding = examine_outside(replace(settings, **changed))
+    *_, finding = examine_outside(settings.model_copy(update=changed))
     assert (finding.state, finding.required) == (State.MISSING, True)
     assert package in finding.found
     assert finding.mend.startswith("pip install 'proctor[")

@@ -56,6 +56,7 @@ CALLED_FROM_OUTSIDE = {
     "list_commands": "click calls it",
     "get_consumers": "kombu calls it",
     "intercept_service": "gRPC calls it",
+    "settings_customise_sources": "pydantic-settings calls it",
     "upgrade": "Alembic calls it",
     "is_complete": "what a test asks of a ledger",
     "rule_strategies": "what every rule of Proctor's own is tested by",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from proctor.domain.errors import BadInputError
 from proctor.domain.operator_endpoint import OtherEndpoints
@@ -30,7 +31,7 @@ def test_the_page_of_settings_lists_every_variable_that_the_code_reads() -> None
 
 def test_the_page_of_settings_lists_every_variable_that_is_handed_on(tmp_path: Path) -> None:
     page = _PAGE.read_text("utf-8")
-    assert [name for name in Settings.for_home(tmp_path).to_environment() if f"`{name}`" not in page] == []
+    assert [name for name in Settings(home=tmp_path).to_environment() if f"`{name}`" not in page] == []
 
 
 def test_settings_survive_the_way_through_the_environment(tmp_path: Path) -> None:
@@ -67,10 +68,10 @@ def test_every_setting_has_a_variable_and_survives_the_way_through_it(tmp_path: 
         "PROCTOR_BENCHMARKS": "/b",
         "PROCTOR_RETENTION_DAYS": "30",
         "PROCTOR_HUB_DATASETS": "",
-        **{f"PROCTOR_{name.upper()}": str(n) for n, name in enumerate((one.name for one in fields(Timing)), 1)},
+        **{f"PROCTOR_{name.upper()}": str(n) for n, name in enumerate(Timing.model_fields, 1)},
     }
     settings, unset = Settings.from_environment(said), Settings.from_environment({})
-    assert [one.name for one in fields(Settings) if getattr(settings, one.name) == getattr(unset, one.name)] == []
+    assert [name for name in Settings.model_fields if getattr(settings, name) == getattr(unset, name)] == []
     assert list(settings.to_environment()) == list(said)
     assert Settings.from_environment(settings.to_environment()) == settings
 
@@ -81,7 +82,7 @@ def test_a_variable_that_is_empty_is_one_that_is_not_set() -> None:
 
 
 def test_the_page_of_settings_states_the_defaults_that_the_code_has(tmp_path: Path) -> None:
-    written = Settings.for_home(tmp_path).to_environment()
+    written = Settings(home=tmp_path).to_environment()
     stated = dict(re.findall(r"^\| `(PROCTOR_[A-Z_]+)` \| `?([^|`]+?)`? \|", _PAGE.read_text("utf-8"), re.MULTILINE))
     words = {name: text for name, text in written.items() if re.fullmatch(r"[a-z]+[0-9]*|redis://.*|[0-9.]+", text)}
     assert len(words) > 12
@@ -89,6 +90,94 @@ def test_the_page_of_settings_states_the_defaults_that_the_code_has(tmp_path: Pa
         name: text.removesuffix(".0") if text.endswith(".0") and "://" not in text else text
         for name, text in words.items()
     }
+
+
+def test_settings_that_are_made_in_code_take_nothing_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, quick = Settings(home=tmp_path), Timing(lease_s=60)
+    monkeypatch.setenv("PROCTOR_LEDGER_URL", "redis://elsewhere")
+    monkeypatch.setenv("PROCTOR_ENDPOINTS", "[")
+    monkeypatch.setenv("PROCTOR_GRACE_S", "soon")
+    assert (Settings(home=tmp_path), Timing(lease_s=60)) == (plain, quick)
+
+
+def test_a_variable_counts_under_its_own_name_alone() -> None:
+    others = {
+        "proctor_home": "/elsewhere",
+        "PROCTOR_home": "/elsewhere",
+        "home": "/elsewhere",
+        "HOME": "/elsewhere",
+        "TIMING": "x",
+        "PROCTOR_TIMING": "x",
+        "PROCTOR_HUB": "x",
+        "PROCTOR_LEASE": "x",
+        "PROCTOR_" + "X" * 10_000: "x" * 1_000_000,
+    }
+    assert Settings.from_environment(others) == Settings.from_environment({})
+
+
+def test_settings_are_shown_without_what_may_hold_a_password(tmp_path: Path) -> None:
+    secret = "hunter2hunter2"
+    settings = Settings.from_environment(
+        {
+            "PROCTOR_HOME": str(tmp_path),
+            "PROCTOR_BROKER_URL": f"redis://:{secret}@a/0",
+            "PROCTOR_LEDGER_URL": f"redis://:{secret}@a/1",
+            "PROCTOR_RECORDS_URL": f"postgresql://proctor:{secret}@a/proctor",
+            "PROCTOR_REGISTRY_URI": f"http://proctor:{secret}@a",
+            "HF_TOKEN": secret,
+        }
+    )
+    assert secret not in f"{settings!r} {settings}"
+    assert settings.hub.token == secret
+    with pytest.raises(ValidationError) as error:
+        Settings(home=tmp_path, registry_uri=[secret])  # a mistake in the code
+    assert secret not in str(error.value)
+
+
+def test_a_folder_whose_name_is_no_utf_8_is_one_all_the_same(tmp_path: Path) -> None:
+    home = tmp_path / os.fsdecode(b"caf\xe9")
+    settings = Settings.from_environment(
+        {"PROCTOR_HOME": str(home), "PROCTOR_ARTIFACTS": str(home / "a"), "PROCTOR_ENCODER": str(home / "e")}
+    )
+    assert (settings.home, settings.artifacts, settings.encoder) == (home, str(home / "a"), str(home / "e"))
+    assert Settings.from_environment(settings.to_environment()) == settings
+
+
+@pytest.mark.parametrize(
+    ("variable", "mend"),
+    [
+        ("PROCTOR_LEDGER_CHECK", "refuse or warn; unset it for refuse"),
+        ("PROCTOR_RECORDS_MIGRATE", "auto or never; unset it for auto"),
+        ("PROCTOR_ENCODER_PRECISION", "fp32 or bf16; unset it for fp32"),
+        ("PROCTOR_RETENTION_DAYS", "a number of days; unset it for ever"),
+        ("PROCTOR_OUTAGE_S", "a number of seconds above 0"),
+    ],
+)
+@pytest.mark.parametrize("text", [" ", "-1", "nan", "1e400", "9" * 5_000, "٣", "0x10", "1__0", "a\nb", "\udcff", "[1]"])
+def test_a_value_that_is_none_is_refused_in_one_line_that_says_what_to_write(
+    variable: str, mend: str, text: str
+) -> None:
+    with pytest.raises(BadInputError) as error:
+        Settings.from_environment({variable: text})
+    assert str(error.value) == f"{variable} is {text[:80]!r}, but must be {mend}"
+
+
+def test_where_s3_is_comes_from_proctors_own_variable_before_amazons() -> None:
+    said = {
+        "PROCTOR_ARTIFACTS": "s3://evidence",
+        "PROCTOR_S3_ENDPOINT_URL": "http://own:9000/",
+        "AWS_ENDPOINT_URL_S3": "http://s3:9000",
+        "AWS_ENDPOINT_URL": "http://aws:9000",
+    }
+    found = []
+    for name in list(said)[1:]:
+        found.append(Settings.from_environment(said).s3_endpoint_url)
+        said[name] = ""
+    assert found == ["http://own:9000", "http://s3:9000", "http://aws:9000"]
+    assert Settings.from_environment(said).s3_endpoint_url is None
+    assert Settings.from_environment({"AWS_ENDPOINT_URL": "http://aws:9000"}).s3_endpoint_url is None
 
 
 def test_endpoints_that_are_no_object_are_refused_with_an_example(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def test_what_a_process_gives_its_children_is_what_it_has() -> None:
 
 def test_nothing_set_is_the_default() -> None:
     assert Timing.from_environment({}) == Timing()
-    assert Settings.for_home(Path("/tmp/nowhere")).timing == Timing()
+    assert Settings(home=Path("/tmp/nowhere")).timing == Timing()
 
 
 @pytest.mark.parametrize("value", ["soon", "0", "-1", "nan", "inf"])
@@ -45,5 +45,5 @@ def test_a_grace_an_outage_and_a_silence_stand_outside_the_order() -> None:
 
 @pytest.mark.parametrize("variable", ["PROCTOR_GRACE_S", "PROCTOR_OUTAGE_S", "PROCTOR_PRESENCE_S"])
 def test_a_time_outside_the_order_is_still_a_number_of_seconds(variable: str) -> None:
-    with pytest.raises(BadInputError, match=rf"{variable} is 0\.0, but must be a number of seconds above 0"):
+    with pytest.raises(BadInputError, match=rf"{variable} is '0', but must be a number of seconds above 0"):
         Timing.from_environment({variable: "0"})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from proctor.cli.terminal import say
@@ -25,7 +24,9 @@ def settings_to_come(home: Path) -> Settings:
         return LocalStack.attach(home).settings
     except StackError:
         settings = Settings.from_environment({**os.environ, "PROCTOR_HOME": str(home)})
-        return replace(settings, endpoints={**settings.endpoints, LOCAL_TRITON: own_server(IN_PROCESS_URL)})
+        return settings.model_copy(
+            update={"endpoints": {**settings.endpoints, LOCAL_TRITON: own_server(IN_PROCESS_URL)}}
+        )
 
 
 @contextmanager
@@ -53,7 +54,7 @@ def stack_for(home: Path, *, spec: StackSpec, bundle: Path | None = None, reuse:
             return
     settings = Settings.from_environment({**os.environ, "PROCTOR_HOME": str(home)})
     if bundle is not None:
-        settings = replace(settings, bundle=bundle.absolute())
+        settings = settings.model_copy(update={"bundle": bundle.absolute()})
     say("Starting the local stack ...", err=True)
     with LocalStack(home, spec, settings) as stack:
         stack.start(_show)

@@ -9,7 +9,7 @@ import secrets
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from proctor.domain.errors import StackError
@@ -105,11 +105,11 @@ def local_services(settings: Settings, spec: StackSpec) -> LocalServices:
     valkey, password = _valkey(home, broker_port)
     services = [valkey]
     redis = f"redis://:{password}@127.0.0.1:{broker_port}"
-    settings = replace(settings, broker_url=f"{redis}/0", ledger_url=f"{redis}/1")
+    settings = settings.model_copy(update={"broker_url": f"{redis}/0", "ledger_url": f"{redis}/1"})
     if spec.mlflow:
         password = secrets.token_hex(16)
         services.append(_mlflow(home, registry_port, password))
-        settings = replace(settings, registry_uri=f"http://{USER}:{password}@127.0.0.1:{registry_port}")
+        settings = settings.model_copy(update={"registry_uri": f"http://{USER}:{password}@127.0.0.1:{registry_port}"})
     endpoints = {name: one for name, one in settings.endpoints.items() if name != LOCAL_TRITON}
     if spec.triton:
         reason = obstacle() or _bundle_obstacle(settings.bundle)
@@ -120,7 +120,7 @@ def local_services(settings: Settings, spec: StackSpec) -> LocalServices:
         else:
             endpoints[LOCAL_TRITON] = own_server(IN_PROCESS_URL)
             notes.append(f"no Triton server, models are served in process: {reason}")
-    settings = replace(settings, endpoints=endpoints)
+    settings = settings.model_copy(update={"endpoints": endpoints})
     # What is left of a stack that was killed: its workers had other ports, so no new one clears their files away.
     shutil.rmtree(_metrics_folder(home), ignore_errors=True)
     servers = tuple(service.name for service in services)

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Self
 
-from proctor.domain.ceilings import CEILINGS, NO_CEILINGS, OperatorCeilings, parse_ceilings
-from proctor.domain.errors import BadInputError
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BeforeValidator,
+    Field,
+    InstanceOf,
+    PlainSerializer,
+    PlainValidator,
+    ValidationInfo,
+    field_validator,
+)
+
+from proctor.domain.ceilings import NO_CEILINGS, OperatorCeilings, parse_ceilings
 from proctor.domain.hub import DEFAULT_ENDPOINT, UNSAID_HUB, HubAccess, hub_patterns, written_patterns
 from proctor.domain.operator_endpoint import (
     OperatorEndpoint,
@@ -20,13 +29,9 @@ from proctor.domain.operator_endpoint import (
     operator_endpoints_json,
     parse_operator_endpoints,
 )
-from proctor.domain.private_benchmarks import (
-    NOTHING_MARKED,
-    PRIVATE_BENCHMARKS,
-    PrivateBenchmarks,
-    parse_private_benchmarks,
-)
+from proctor.domain.private_benchmarks import NOTHING_MARKED, PrivateBenchmarks, parse_private_benchmarks
 from proctor.runtime.artifacts.location import s3_location
+from proctor.runtime.environment import EnvironmentSettings, Text, variable_of
 from proctor.runtime.operator_text import OperatorText, operator_text
 from proctor.runtime.timing import DEFAULT_TIMING, Timing
 
@@ -83,60 +88,88 @@ class RecordsMigrate(StrEnum):
         return self is RecordsMigrate.AUTO and records_url.startswith("sqlite")
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Settings of one process. Each field has an environment variable `PROCTOR_<FIELD>`, which is read and written by
-    the field's type, or as `_VARIABLES` says."""
+def _described(parse: Callable[[OperatorText], Any]) -> PlainValidator:
+    """Reads what an operator describes in JSON, in the variable or in a file that it names behind an @."""
 
-    home: Path
-    broker_url: str = f"{_DEFAULT_REDIS}/0"
-    ledger_url: str = f"{_DEFAULT_REDIS}/1"
+    def read(said: Any, info: ValidationInfo) -> Any:
+        return parse(operator_text(variable_of(str(info.field_name)), said)) if isinstance(said, str) else said
+
+    return PlainValidator(read)
+
+
+_Endpoints = Annotated[
+    Mapping[str, OperatorEndpoint],
+    _described(lambda said: parse_operator_endpoints(said.text, source=said.source)),
+    PlainSerializer(operator_endpoints_json),
+]
+_PrivateBenchmarks = Annotated[
+    PrivateBenchmarks,
+    _described(lambda said: parse_private_benchmarks(said.text, source=said.source, file=said.file)),
+    PlainSerializer(PrivateBenchmarks.written),
+]
+_Ceilings = Annotated[
+    OperatorCeilings,
+    _described(lambda said: parse_ceilings(said.text, source=said.source)),
+    PlainSerializer(OperatorCeilings.written),
+]
+#: What is too short or too long is said by whoever applies it.
+_Days = Annotated[
+    Annotated[int, Field(ge=0, lt=10**9)] | None, Field(description="a number of days; unset it for ever")
+]
+_Folder = Annotated[Path, BeforeValidator(lambda said: Path(said))]
+
+
+class Settings(EnvironmentSettings):
+    """Settings of one process. What may hold a password is not shown where the whole is."""
+
+    home: Annotated[_Folder, AfterValidator(Path.absolute)] = Path(".proctor")
+    """Whatever else has a place on this machine and is not said stands below it."""
+    broker_url: Text = Field(default=f"{_DEFAULT_REDIS}/0", repr=False)
+    ledger_url: Text = Field(default=f"{_DEFAULT_REDIS}/1", repr=False)
     ledger_check: LedgerCheck = LedgerCheck.REFUSE
     """Whether a router begins on a ledger that evicts keys, or keeps nothing on disk."""
-    records_url: str = ""
+    records_url: Text = Field(default_factory=lambda said: f"sqlite:///{said['home'] / 'records.sqlite'}", repr=False)
     records_migrate: RecordsMigrate = RecordsMigrate.AUTO
     """Who brings the record store's tables to this version."""
-    artifacts: str = ""
+    artifacts: Text = Field(default_factory=lambda said: str(said["home"] / "artifacts"))
     """Where prompts, completions and reports are kept: a folder, or `s3://bucket/prefix`."""
-    s3_endpoint_url: str | None = None
-    """Of S3-compatible storage other than Amazon's; AWS_ENDPOINT_URL_S3 and AWS_ENDPOINT_URL are read too."""
-    registry_uri: str | None = None
-    endpoints: Mapping[str, OperatorEndpoint] = field(default_factory=dict)
+    s3_endpoint_url: Text | None = Field(
+        default=None,
+        validation_alias=AliasChoices(variable_of("s3_endpoint_url"), "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
+    )
+    """Of S3-compatible storage other than Amazon's; None where artifacts are in a folder."""
+    registry_uri: Text | None = Field(default=None, repr=False)
+    endpoints: _Endpoints = Field(default_factory=dict)
     """Endpoint ids that a suite may name, each with where it is and what may be asked of it."""
     other_endpoints: OtherEndpoints = OtherEndpoints.LOOPBACK
     """Which URLs a suite may bring besides those that `endpoints` covers."""
-    private_benchmarks: PrivateBenchmarks = NOTHING_MARKED
+    private_benchmarks: _PrivateBenchmarks = NOTHING_MARKED
     """Benchmarks whose items go to approved endpoints alone, whatever a suite says."""
-    ceilings: OperatorCeilings = NO_CEILINGS
+    ceilings: _Ceilings = NO_CEILINGS
     """What each submitter may use, whatever a suite says."""
-    encoder: str | None = None
+    encoder: Text | None = None
     """Folder, pinned hub id or grpc:// address of a sentence encoder; None is the packaged all-MiniLM-L6-v2."""
     encoder_precision: EncoderPrecision = EncoderPrecision.FP32
-    bundle: Path = Path()
+    bundle: _Folder = Field(default_factory=default_bundle)
     """Folder of the reference models and their benchmark."""
-    benchmarks: Path = Path()
+    benchmarks: _Folder = Field(default_factory=lambda said: said["home"] / "benchmarks")
     """Folder of benchmark files, for suites that name a benchmark and no file."""
-    retention_days: int | None = None
+    retention_days: _Days = None
     """After how many days a router removes prompts and completions; None is never."""
-    hub: HubAccess = UNSAID_HUB
+    # Excluded, because these two are more than a variable each: `to_environment` adds them.
+    hub: InstanceOf[HubAccess] = Field(default=UNSAID_HUB, exclude=True)
     """What suites may read of the Hugging Face Hub; its address and token come from HF_ENDPOINT and HF_TOKEN."""
-    timing: Timing = DEFAULT_TIMING
+    timing: InstanceOf[Timing] = Field(default=DEFAULT_TIMING, exclude=True)
     """Time limits; each of them has a variable of its own."""
 
+    @field_validator("s3_endpoint_url")
     @classmethod
-    def for_home(cls, home: Path) -> Settings:
-        """The defaults of a home folder."""
-        home = home.absolute()
-        return cls(
-            home=home,
-            records_url=f"sqlite:///{home / 'records.sqlite'}",
-            artifacts=str(home / "artifacts"),
-            bundle=default_bundle(),
-            benchmarks=home / "benchmarks",
-        )
+    def _of_the_bucket(cls, url: str | None, info: ValidationInfo) -> str | None:
+        location = s3_location(info.data.get("artifacts", ""), url)
+        return location and location.endpoint_url
 
     @classmethod
-    def from_environment(cls, environ: Mapping[str, str] = os.environ) -> Settings:
+    def from_environment(cls, environ: Mapping[str, str] = os.environ, **given: Any) -> Self:
         """Settings from `PROCTOR_*` variables, and the home's defaults for those that are not set.
 
         Raises:
@@ -146,107 +179,16 @@ class Settings:
                 PROCTOR_ENCODER_PRECISION is none of its words, PROCTOR_ARTIFACTS or the S3 endpoint names no place, or
                 a time limit is no number of seconds or days.
         """
-        settings = cls.for_home(Path(environ.get("PROCTOR_HOME") or ".proctor"))
-        said = {
-            name: one.read(one.name, text)
-            for name, one in _VARIABLES.items()
-            if one.read is not None and (text := environ.get(one.name))
-        }
-        location = s3_location(said.get("artifacts", ""), _s3_endpoint(environ))
-        return replace(
-            settings,
-            s3_endpoint_url=location and location.endpoint_url,
-            hub=HubAccess(
-                datasets=hub_patterns(environ.get(HUB_DATASETS)),
-                endpoint=environ.get("HF_ENDPOINT") or DEFAULT_ENDPOINT,
-                token=environ.get("HF_TOKEN") or None,
-            ),
-            timing=Timing.from_environment(environ),
-            **said,
+        hub = HubAccess(
+            # Set and empty it means none.
+            datasets=hub_patterns(environ.get(HUB_DATASETS)),
+            endpoint=environ.get("HF_ENDPOINT") or DEFAULT_ENDPOINT,
+            token=environ.get("HF_TOKEN") or None,
         )
+        return super().from_environment(environ, hub=hub, timing=Timing.from_environment(environ), **given)
 
     def to_environment(self) -> dict[str, str]:
         """The variables that give a child process these settings."""
-        written = {one.name: one.write(getattr(self, name)) for name, one in _VARIABLES.items()}
-        return {name: text for name, text in written.items() if text is not None} | self.timing.to_environment()
-
-
-class _Variable(NamedTuple):
-    """How a setting stands in the environment."""
-
-    name: str
-    write: Callable[[Any], str | None]
-    """Its text for a child process; None where the variable is not set there."""
-    read: Callable[[str, str], Any] | None
-    """The value of (variable, text), where the text is not empty; None for what is read together with others."""
-
-
-def _described(parse: Callable[[OperatorText], Any]) -> Callable[[str, str], Any]:
-    """Reads what an operator describes in JSON, in the variable or in a file that it names behind an @."""
-    return lambda variable, text: parse(operator_text(variable, text))
-
-
-def _retention_days(variable: str, text: str) -> int:
-    # What is too short or too long is said by whoever applies it.
-    if not re.fullmatch(r"[0-9]{1,9}", text):
-        raise BadInputError(f"{variable} is {text[:80]!r}, but must be a number of days; unset it for ever")
-    return int(text)
-
-
-def _one_of(words: type[StrEnum], default: StrEnum) -> Callable[[str, str], StrEnum]:
-    def read(variable: str, text: str) -> StrEnum:
-        try:
-            return words(text)
-        except ValueError:
-            *most, last = words
-            raise BadInputError(
-                f"{variable} is {text[:80]!r}, but must be {', '.join(most)} or {last}; unset it for {default}"
-            ) from None
-
-    return read
-
-
-def _s3_endpoint(environ: Mapping[str, str]) -> str | None:
-    names = ("PROCTOR_S3_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
-    return next((environ[name] for name in names if environ.get(name)), None)
-
-
-def _variable(name: str, default: Any) -> _Variable:
-    """The variable of a field whose type says how it is read: a word of a few, a folder, else text."""
-    variable = f"PROCTOR_{name.upper()}"
-    if isinstance(default, StrEnum):
-        return _Variable(variable, lambda word: str(word.value), _one_of(type(default), default))
-    if isinstance(default, Path):
-        return _Variable(variable, str, lambda _, text: Path(text))
-    return _Variable(variable, lambda text: text or "", lambda _, text: text)
-
-
-#: Those of which their type does not say it.
-_SPECIAL: Final[Mapping[str, _Variable]] = {
-    # Read first: whatever else is not set stands below it.
-    "home": _Variable("PROCTOR_HOME", str, None),
-    # Read where artifacts are kept in a bucket.
-    "s3_endpoint_url": _Variable("PROCTOR_S3_ENDPOINT_URL", lambda url: url or "", None),
-    "endpoints": _Variable(
-        ENDPOINTS,
-        operator_endpoints_json,
-        _described(lambda said: parse_operator_endpoints(said.text, source=said.source)),
-    ),
-    "private_benchmarks": _Variable(
-        PRIVATE_BENCHMARKS,
-        PrivateBenchmarks.written,
-        _described(lambda said: parse_private_benchmarks(said.text, source=said.source, file=said.file)),
-    ),
-    "ceilings": _Variable(
-        CEILINGS, OperatorCeilings.written, _described(lambda said: parse_ceilings(said.text, source=said.source))
-    ),
-    "retention_days": _Variable("PROCTOR_RETENTION_DAYS", lambda days: str(days or ""), _retention_days),
-    # Set and empty it means none.
-    "hub": _Variable(HUB_DATASETS, lambda hub: None if hub.datasets is None else written_patterns(hub.datasets), None),
-}
-#: Field → its variable, in the order of the fields. The time limits have a table of their own.
-_VARIABLES: Final[Mapping[str, _Variable]] = {
-    one.name: _SPECIAL.get(one.name) or _variable(one.name, one.default)
-    for one in fields(Settings)
-    if one.name != "timing"
-}
+        patterns = self.hub.datasets
+        hub = {} if patterns is None else {HUB_DATASETS: written_patterns(patterns)}
+        return super().to_environment() | hub | self.timing.to_environment()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -133,7 +132,7 @@ def home_settings(home: Path) -> Settings:
     said: dict[str, Any] = {"ceilings": here.ceilings} if os.environ.get(CEILINGS) else {}
     if os.environ.get(PRIVATE_BENCHMARKS):
         said["private_benchmarks"] = here.private_benchmarks
-    return dataclasses.replace(stack, **said)
+    return stack.model_copy(update=said)
 
 
 @contextmanager

@@ -40,7 +40,7 @@ def readable_settings(environ: Mapping[str, str]) -> tuple[Settings, list[Findin
 def examine_outside(settings: Settings) -> list[Finding]:
     """The endpoints that suites may ask, what the ledger promises, and the client libraries that the settings need."""
     findings = [_endpoints(settings)]
-    if settings.ledger_url != Settings.ledger_url:
+    if settings.ledger_url != Settings.model_fields["ledger_url"].default:
         # Otherwise it is the local stack's own, which is started as it should be.
         findings.append(_ledger(settings))
     if settings.artifacts.startswith("s3://"):
