@@ -85,10 +85,10 @@ _CHANGES: dict[str, tuple[tuple[str, str], ...]] = {
         ("\nlogger = ", f"import os\n{_GREET}\nlogger = "),
     ),
     "runtime/messaging/tasks.py": (
-        ("    for wait_s in (*_CLOSED_WAITS_S, None):\n",
+        ("    retrying(_CLOSED_WAITS_S, ",
          f"    if os.environ['{MOODY}'] == 'all' or next(_sent) % 2:\n"
          "        message = message.model_copy(update={'mood': 'next'})\n"
-         "    for wait_s in (*_CLOSED_WAITS_S, None):\n"),
+         "    retrying(_CLOSED_WAITS_S, "),
         ("\nlogger = ", "import itertools, os\n_sent = itertools.count()\nlogger = "),
     ),
     "runtime/records/tables.py": (

@@ -265,7 +265,7 @@ def test_attempts_on_a_registry_that_is_down_are_bounded() -> None:
     event = event_of("model", DecisionOutcome.APPROVE)
     uri = f"http://127.0.0.1:{free_port()}"
     with pytest.raises(RegistryUnavailableError):
-        write_with_retries(uri, event, iter(RETRY_WAITS_S), sleep=waits.append)
+        write_with_retries(uri, event, sleep=waits.append)
     assert tuple(waits) == RETRY_WAITS_S
 
 
@@ -274,7 +274,7 @@ def test_a_registry_that_comes_back_is_written(mlflow_uri: str, client: MlflowCl
     port = free_port()
     event = event_of(model_id, DecisionOutcome.BLOCK)
     with forwarder_on_demand(port, mlflow_uri) as start:
-        version = write_with_retries(f"http://127.0.0.1:{port}", event, iter((0.0, 0.0)), sleep=lambda _: start())
+        version = write_with_retries(f"http://127.0.0.1:{port}", event, (0.0, 0.0), sleep=lambda _: start())
     assert client.version(registered_name(model_id), version).tags["proctor.decision"] == "block"
 
 

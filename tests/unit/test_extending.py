@@ -94,5 +94,5 @@ def test_the_registry_is_written_to_by_the_worker(plugins: Plugins, tmp_path: Pa
         audit_id="a", audit_suite_id="s", model_id="m", model_digest=digest, outcome=DecisionOutcome.BLOCK, reasons=(),
         fingerprint=digest, protocol_digest=digest, report_digest=digest, report_path="r.json", n_items=1,
     )  # fmt: skip
-    assert write_with_retries(f"folder://{tmp_path}", event, iter(())) == "abababababab"
+    assert write_with_retries(f"folder://{tmp_path}", event) == "abababababab"
     assert json.loads((tmp_path / "abababababab.json").read_text()) == event.plain()

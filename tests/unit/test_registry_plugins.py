@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -64,8 +64,10 @@ def event(**changes: Any) -> DecisionEvent:
     return DecisionEvent.model_validate(values | changes)
 
 
-def written(uri: str, waits_s: Iterable[float] = ()) -> str:
-    return tasks.write_with_retries(uri, event(), iter(waits_s), sleep=lambda _: None)
+def written(uri: str, *waited: Callable[[], None]) -> str:
+    """The version of a decision, written where each wait between attempts does what is given."""
+    waits = iter(waited)
+    return tasks.write_with_retries(uri, event(), [0.0] * len(waited), sleep=lambda _: next(waits)())
 
 
 @pytest.mark.usefixtures("files")
@@ -78,15 +80,9 @@ def test_a_decision_is_written_to_the_registry_whose_scheme_the_uri_has(tmp_path
 @pytest.mark.usefixtures("files")
 def test_a_registry_that_is_away_is_asked_again_as_mlflow_is(tmp_path: Path) -> None:
     folder = tmp_path / "mounted-later"
-
-    def mounting() -> Iterator[float]:
-        yield 0.0
-        folder.mkdir()
-        yield 0.0
-
-    assert written(f"toy-files://{folder}", mounting()) == "abababababab"
+    assert written(f"toy-files://{folder}", lambda: None, folder.mkdir) == "abababababab"
     with pytest.raises(RegistryError, match="is not mounted"):
-        written(f"toy-files://{tmp_path / 'never'}", [0.0])
+        written(f"toy-files://{tmp_path / 'never'}", lambda: None)
 
 
 @pytest.mark.usefixtures("files")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -30,14 +31,14 @@ def test_a_message_whose_channel_was_closed_is_sent_again(monkeypatch: pytest.Mo
             _publish_on_a_closed_channel()
 
     monkeypatch.setattr(tasks.app, "send_task", send_task)
-    monkeypatch.setattr(tasks.time, "sleep", lambda _: None)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
     tasks.send(TakeOn(audit_id="a"))
     assert sent == ["router.take_on"] * 2
 
 
 def test_a_channel_that_is_closed_time_and_again_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks.app, "send_task", lambda *_, **__: _publish_on_a_closed_channel())
-    monkeypatch.setattr(tasks.time, "sleep", lambda _: None)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
     with pytest.raises(AttributeError, match="client"):
         tasks.send(TakeOn(audit_id="a"))
 
@@ -61,7 +62,7 @@ class _Handled(Message):
 
 @pytest.fixture
 def no_waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(tasks.time, "sleep", lambda _: None)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
     yield
     tasks.app.tasks.unregister(_Handled.task)
 

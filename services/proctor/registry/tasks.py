@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from contextlib import closing
 
 from proctor.domain.decision import DecisionEvent
@@ -13,6 +13,7 @@ from proctor.domain.messages import DecisionWritten, WriteDecision
 from proctor.registry.consumer import DecisionConsumer
 from proctor.registry.model_registry import RegistryUnavailableError, open_registry
 from proctor.runtime.messaging.tasks import app, handles, send, worker_settings
+from proctor.runtime.retrying import retrying
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ def write(message: WriteDecision) -> None:
         logger.info("no registry is configured: decision of audit %s is on record only", message.event.audit_id)
         return
     try:
-        version = write_with_retries(uri, message.event, iter(RETRY_WAITS_S))
+        version = write_with_retries(uri, message.event)
     except RegistryError as error:
         logger.error("decision of audit %s is not in the registry: %s", message.event.audit_id, error)
         send(DecisionWritten(audit_id=message.event.audit_id, error=str(error)))
@@ -46,7 +47,10 @@ def write(message: WriteDecision) -> None:
 
 
 def write_with_retries(
-    uri: str, event: DecisionEvent, waits_s: Iterator[float], sleep: Callable[[float], None] = time.sleep
+    uri: str,
+    event: DecisionEvent,
+    waits_s: Sequence[float] = RETRY_WAITS_S,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> str:
     """Write a decision and return the version's number, waiting between attempts while the registry is unreachable.
 
@@ -54,13 +58,10 @@ def write_with_retries(
         RegistryError: when the registry refuses, or is unreachable after the last wait.
     """
     with closing(open_registry(uri)) as registry:
-        while True:
-            try:
-                version = registry.ensure_version(event.model_id, event.model_digest)
-                registry.write_decision(event, version)
-                return version
-            except RegistryUnavailableError:
-                wait_s = next(waits_s, None)
-                if wait_s is None:
-                    raise
-                sleep(wait_s)
+
+        def written() -> str:
+            version = registry.ensure_version(event.model_id, event.model_digest)
+            registry.write_decision(event, version)
+            return version
+
+        return retrying(waits_s, on=lambda error: isinstance(error, RegistryUnavailableError), sleep=sleep)(written)

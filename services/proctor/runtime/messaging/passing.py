@@ -8,7 +8,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from proctor.domain.errors import NewerVersionError, StoreError
 
 
-def of_a_store(error: Exception) -> bool:
+def of_a_store(error: BaseException) -> bool:
     """Whether it is a store's error, which may be back in a moment."""
     if isinstance(error, DBAPIError):
         return isinstance(error, OperationalError) or error.connection_invalidated

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import math
-import time
 from collections.abc import Callable
 from datetime import timedelta
 from functools import cache
@@ -29,6 +28,7 @@ from proctor.runtime.metrics import recording as metrics
 from proctor.runtime.records.store import Records
 from proctor.runtime.redis.presence import Presence, new_worker_id
 from proctor.runtime.redis.tries import TriedTooOftenError, Tries
+from proctor.runtime.retrying import retrying
 from proctor.runtime.settings import Settings
 
 #: Longest time between two sweeps for messages whose visibility timeout is over. kombu's own is a hundred seconds.
@@ -90,22 +90,19 @@ def send(message: Message, *, after_s: float = 0.0) -> None:
     Raises:
         kombu.exceptions.OperationalError: when the broker stays unreachable.
     """
-    for wait_s in (*_CLOSED_WAITS_S, None):
-        try:
-            app.send_task(
-                message.task,
-                kwargs={"message": message.plain()},
-                queue=message.queue,
-                headers={versions.VERSION_HEADER: message.version},
-                ignore_result=True,
-                countdown=after_s or None,
-            )
-            return
-        except AttributeError as error:
-            if wait_s is None or not _met_a_closed_channel(error):
-                raise
-            logger.warning("%s is sent again: its connection was closed meanwhile", message.task)
-            time.sleep(wait_s)
+
+    def note(error: BaseException, wait_s: float) -> None:
+        logger.warning("%s is sent again: its connection was closed meanwhile", message.task)
+
+    retrying(_CLOSED_WAITS_S, on=_met_a_closed_channel, note=note)(
+        app.send_task,
+        message.task,
+        kwargs={"message": message.plain()},
+        queue=message.queue,
+        headers={versions.VERSION_HEADER: message.version},
+        ignore_result=True,
+        countdown=after_s or None,
+    )
 
 
 def forward(kind: type[Message], body: dict[str, object]) -> None:
@@ -117,12 +114,12 @@ def forward(kind: type[Message], body: dict[str, object]) -> None:
     app.send_task(kind.task, kwargs={"message": body}, queue=kind.task.partition(".")[0], ignore_result=True)
 
 
-def _met_a_closed_channel(error: AttributeError) -> bool:
+def _met_a_closed_channel(error: BaseException) -> bool:
     """Whether kombu 5.7 published on a Redis channel that was closed when its connection broke.
 
     It has no transport then, and kombu does not take the AttributeError for what its own retries are for.
     """
-    return error.name == "client" and error.obj is None
+    return isinstance(error, AttributeError) and error.name == "client" and error.obj is None
 
 
 def redelivered() -> bool:
@@ -211,15 +208,10 @@ def _words(error: Exception) -> str:
 
 
 def _patiently(function: Callable[[M], None], message: M) -> None:
-    for wait_s in _STORE_WAITS_S:
-        try:
-            return function(message)
-        except Exception as error:
-            if not of_a_store(error):
-                raise
-            logger.warning("%s is taken again in %g s: %s", message.task, wait_s, error)
-            time.sleep(wait_s)
-    return function(message)
+    def note(error: BaseException, wait_s: float) -> None:
+        logger.warning("%s is taken again in %g s: %s", message.task, wait_s, error)
+
+    retrying(_STORE_WAITS_S, on=of_a_store, note=note)(function, message)
 
 
 @cache

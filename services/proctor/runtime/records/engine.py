@@ -7,7 +7,6 @@ what may not says that its outcome is not known.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, Final, TypeVar, cast
@@ -16,6 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from proctor.domain.errors import BadInputError, StoreError
+from proctor.runtime.retrying import retrying
 
 logger = logging.getLogger(__name__)
 
@@ -99,17 +99,12 @@ def outlasting(method: Method) -> Method:
 
     @wraps(method)
     def patient(*arguments: Any, **keywords: Any) -> Any:
-        for wait_s in (*AWAY_WAITS_S, None):
-            try:
-                return method(*arguments, **keywords)
-            except DBAPIError as error:
-                if not is_passing(error):
-                    raise
-                if wait_s is None:
-                    raise StoreError(f"the record store does not answer: {said(error)}") from error
-                logger.warning("the record store is asked again in %g s: %s", wait_s, said(error))
-                time.sleep(wait_s)
-        raise AssertionError("the last round returns or raises")
+        try:
+            return retrying(AWAY_WAITS_S, on=is_passing, note=_note_wait)(method, *arguments, **keywords)
+        except DBAPIError as error:
+            if is_passing(error):
+                raise StoreError(f"the record store does not answer: {said(error)}") from error
+            raise
 
     return cast(Method, patient)
 
@@ -117,3 +112,8 @@ def outlasting(method: Method) -> Method:
 def said(error: DBAPIError) -> str:
     """What the database said, on one line and without the statement, whose values may be long."""
     return " ".join(str(error.orig).split())[:300]
+
+
+def _note_wait(error: BaseException, wait_s: float) -> None:
+    assert isinstance(error, DBAPIError)
+    logger.warning("the record store is asked again in %g s: %s", wait_s, said(error))
