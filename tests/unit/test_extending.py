@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
-import tomllib
 from pathlib import Path
-from typing import Final
 
 import pytest
 
@@ -24,21 +21,14 @@ from proctor.registry.tasks import write_with_retries
 from proctor.runtime.settings import Settings
 from proctor.studies.comparison import compare_logs
 from tests.installed_plugins import Plugins
-from tests.recipes import GUIDE
+from tests.recipes import recipes
 from tests.unit.variant_samples import ITEMS, HashedEncoder, MemoryRows
-
-_BLOCK: Final = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_NAME: Final = re.compile(r"# (\w+)\.py\n")
 
 
 def follow(heading: str, plugins: Plugins) -> None:
     """Install what a recipe says, as it stands there."""
-    (section,) = re.findall(rf"^## {heading}\n(.*?)(?=^## |\Z)", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
-    blocks = _BLOCK.findall(section)
-    modules = {name[1]: text for kind, text in blocks if kind == "python" and (name := _NAME.match(text))}
-    (project,) = (tomllib.loads(text) for kind, text in blocks if kind == "toml")
-    assert modules
-    plugins.install(modules, project["project"]["entry-points"])
+    said = recipes(heading)
+    plugins.install(said.modules, said.entry_points)
 
 
 def test_the_strategy_rewords_items_through_the_engine(plugins: Plugins) -> None:
