@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from proctor.domain.plugins import ExtensionPoint, declared
+from proctor.router.stages.registry import stages_with
 
 
 def install(
@@ -77,5 +78,6 @@ class Plugins:
     def forget(self) -> None:
         """Have everything looked for anew."""
         declared.cache_clear()
+        stages_with.cache_clear()
         for module in self._modules:
             sys.modules.pop(module, None)

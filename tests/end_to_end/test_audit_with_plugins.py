@@ -131,11 +131,12 @@ def test_the_card_names_each_plug_in_that_gave_the_score_with_its_version(audite
     )
 
 
-def test_the_plan_says_what_the_channels_say_of_it(audited: Audited) -> None:
+def test_the_plan_says_what_the_channels_say_of_it_and_what_the_stage_asks(audited: Audited) -> None:
     plan = audited.proctor("audit", "plan", audited.folder / "suite.json", "--format", "json")
     notes = json.loads(plan)["notes"]
     assert f"the published channel: the dates of {N_ITEMS} items are read; no model is asked for them" in notes
     assert f"the admitted channel of {TOY} needs the stage self_report in protocol_config.stages" in notes
+    assert any(f"the stage self_report of {TOY} asks {N_ITEMS} prompts" in note for note in notes)
     assert any(note.endswith("the other required channels are clean: admitted, published") for note in notes)
 
 

@@ -25,6 +25,7 @@ from proctor.scorer.channels.channel import ChannelPlan
 from proctor.scorer.channels.plugin_calls import plan_of_plugin
 from proctor.scorer.channels.registry import CHANNELS, plugins_of
 from proctor.studies.rewording_calls import rewording_calls, rewording_note
+from proctor.studies.stage_calls import stage_calls, stage_notes
 from proctor.text.prompt import prompt_bytes
 
 if TYPE_CHECKING:
@@ -88,7 +89,8 @@ class AuditPlan(NamedTuple):
     alpha: float
     budget: BudgetSection
     all_trials: int
-    """Trials of the suite's own number of variants, with the first calls of the rewording model and the routers'."""
+    """Trials of the suite's own number of variants, with the first calls of the rewording model, the routers' and those
+    of plug-ins' stages."""
     notes: tuple[str, ...]
 
     @property
@@ -166,7 +168,10 @@ def plan_audit(
         items_for_90=items_for_approval(assumed, own, limits, _rng(own), audits=audits),
         alpha=suite.scoring.significance_alpha,
         budget=suite.budget,
-        all_trials=n * (1 + own) + rewording_calls(suite, n) + sum(one.calls for one in of_channels),
+        all_trials=n * (1 + own)
+        + rewording_calls(suite, n)
+        + stage_calls(suite, n)
+        + sum(one.calls for one in of_channels),
         notes=(*benchmark.notes, *_reservations(suite, n), *(line for one in of_channels for line in one.lines)),
     )
 
@@ -272,7 +277,7 @@ def _reservations(suite: Suite, items: int) -> tuple[str, ...]:
         notes.append("the suite blocks by the article's rule; the leaked share is what the default p-value finds")
     if note := rewording_note(suite, items):
         notes.append(note)
-    return tuple(notes)
+    return (*notes, *stage_notes(suite, items))
 
 
 def _channel_plans(suite: Suite, items: int) -> list[ChannelPlan]:

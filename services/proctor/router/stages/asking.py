@@ -71,7 +71,12 @@ class AskingStage(Stage):
     def parts(self, audit: AuditView, store: ArtifactStore) -> StageParts:
         """One a chunk of items."""
         items = item_index(store, audit.inputs.items)
-        return StageParts(len(items.chunks), items.n_items * self.prompts_an_item)
+        return StageParts(len(items.chunks), self.calls(items.n_items))
+
+    @final
+    def calls(self, items: int) -> int:
+        """The prompts of every item."""
+        return items * self.prompts_an_item
 
     @final
     def shards(self, audit: AuditView, store: ArtifactStore, part: int, shard_trials: int) -> Iterator[Shard]:

@@ -104,6 +104,10 @@ class Stage(ABC):
             BadInputError: when a prompt would be too large.
         """
 
+    def calls(self, items: int) -> int | None:
+        """How many prompts it asks about so many items, for the plan of an audit; None where only the audit tells."""
+        return None
+
     @abstractmethod
     def ending(self, audit: AuditView, outcome: StageOutcome, store: ArtifactStore) -> Ending:
         """What follows now that every shard is answered or given up, and not too many were given up.
