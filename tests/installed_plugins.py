@@ -75,6 +75,12 @@ class Plugins:
         self._monkeypatch.setattr(ExtensionPoint, "get", lambda point, part: point._load(part))
         return folder
 
+    def uninstall(self) -> None:
+        """Take off the path what was installed: this process is then one of a machine that lacks it."""
+        laid = str(self._folder)
+        self._monkeypatch.setattr(sys, "path", [place for place in sys.path if not place.startswith(laid)])
+        self.forget()
+
     def forget(self) -> None:
         """Have everything looked for anew."""
         declared.cache_clear()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -73,6 +72,6 @@ def install_recipes(folder: Path) -> Path:
     return install(folder, parts.modules, parts.entry_points)
 
 
-def environment(*sites: Path, **more: str) -> Mapping[str, str]:
-    """Of a process that has the distributions in these folders installed."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (*sites, REPOSITORY / "services"))), **more}
+def path_with(site: Path) -> str:
+    """`PYTHONPATH` of a process in which the distributions of a folder are installed."""
+    return os.pathsep.join(map(str, (site, REPOSITORY / "services")))

@@ -4,6 +4,7 @@ the recipes of docs/extending.md as they stand there, all at once."""
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from proctor.runtime.artifacts.local import LocalArtifacts
 from proctor.runtime.artifacts.store import get_model
 from proctor.runtime.records.store import Records
 from proctor.runtime.settings import Settings
-from tests.toy_audit import N_ITEMS, environment, install_recipes, items, write_suite
+from tests.toy_audit import N_ITEMS, install_recipes, items, path_with, write_suite
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -59,7 +60,8 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Audited:
     folder = tmp_path_factory.mktemp("toys")
     suite, written = write_suite(folder), folder / "registry"
     written.mkdir()
-    variables = environment(install_recipes(folder / "site"), PROCTOR_REGISTRY_URI=f"folder://{written}")
+    path = path_with(install_recipes(folder / "site"))
+    variables = {**os.environ, "PYTHONPATH": path, "PROCTOR_REGISTRY_URI": f"folder://{written}"}
     run = proctor(variables, "audit", "run", suite, "--home", folder / "home", "--format", "json", code=3)
     result = json.loads(run)
     page = Path(result["report_path"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -12,36 +11,33 @@ import pytest
 from pydantic import ValidationError
 
 from proctor.domain.manifest import AuditManifest, RewriteSet
-from proctor.domain.messages import ScoreAudit, StartAudit
-from proctor.domain.plugins import HANDED_IN, declared
+from proctor.domain.messages import Reconcile, ScoreAudit, StartAudit
+from proctor.domain.plugins import HANDED_IN
+from proctor.domain.routing import ProtocolSection
 from proctor.domain.suite import Suite
 from proctor.domain.trial import ANSWER_STAGE
+from proctor.gateway.audits import LocalDesk
+from proctor.gateway.reading import Counts
 from proctor.router import tasks
 from proctor.router.audit import view
 from proctor.router.budget import cost_of
-from proctor.router.stages.registry import stages_with, under_way
+from proctor.router.stages.registry import under_way
 from proctor.runtime.artifacts.calls import calls_of
 from proctor.runtime.artifacts.store import get_model
 from proctor.runtime.records.store import AuditState
-from tests.installed_plugins import install
+from proctor.runtime.redis.presence import Held
+from tests.installed_plugins import Plugins
 from tests.integration.router_support import Bench, one_by_one, router_bench
 from tests.integration.test_router_transmission import finish, refuses
-from tests.recipes import recipe
+from tests.recipes import recipes
 
 STAGE = "self_report"
 Opened = Callable[..., AbstractContextManager[Bench]]
 
 
 @pytest.fixture(autouse=True)
-def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    points = tomllib.loads(recipe("A stage", "toml"))["project"]["entry-points"]
-    folder = install(tmp_path / "site", {STAGE: recipe("A stage")}, points)
-    monkeypatch.syspath_prepend(str(folder))
-    for cache in (declared, stages_with):
-        cache.cache_clear()
-    yield
-    for cache in (declared, stages_with):
-        cache.cache_clear()
+def _installed(plugins: Plugins) -> None:
+    plugins.install(*recipes("A stage"))
 
 
 @pytest.fixture
@@ -101,6 +97,59 @@ def test_a_suite_that_asks_for_a_stage_which_is_not_installed_is_refused(bench: 
     asked: dict[str, Any] = {**bench.suite.plain(), "protocol_config": {"stages": ["telepathy"]}}
     with pytest.raises(ValidationError, match="names a stage 'telepathy' that no installed plug-in brings"):
         Suite.model_validate(asked, context=HANDED_IN)
+
+
+def test_a_router_without_the_plug_in_fails_the_audit_and_goes_on_once_it_has_it(
+    bench: Bench, plugins: Plugins
+) -> None:
+    audit = bench.submit()
+    plugins.uninstall()
+    tasks.start(StartAudit(audit_id=audit))
+    assert bench.state(audit) is AuditState.FAILED
+    assert bench.records.audit(audit).detail == (
+        "the router could not go on: the suite names the stage self_report, which is not installed here; install its "
+        "plug-in"
+    )
+    plugins.install(*recipes("A stage"))
+    assert bench.start_again() == audit
+    assert bench.state(audit) is AuditState.REWORDING
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_a_router_that_comes_upon_an_audit_without_its_plug_in_fails_it_and_no_other(
+    lost: bool, bench: Bench, plugins: Plugins
+) -> None:
+    audit = bench.to_answering()
+    assert bench.state(audit) is AuditState.ASKING
+    if lost:
+        (shard, *_) = bench.shards()
+        bench.presence.announce("gone", "inference", 1)
+        bench.presence.holding("gone", [Held(audit, shard.stage, shard.shard_id, shard.attempt)])
+        bench.presence.withdraw("gone")
+    bench.suite = bench.suite.model_copy(update={"audit_suite_id": "other", "protocol": ProtocolSection()})
+    other = bench.to_answering()
+    bench.sent.clear()
+    plugins.uninstall()
+    tasks.reconcile(Reconcile())
+    assert bench.state(audit) is AuditState.FAILED
+    assert "there is no stage 'self_report'" in bench.records.audit(audit).detail
+    assert bench.state(other) is AuditState.ANSWERING
+    assert {shard.audit_id for shard in bench.handed_out()} == {other}
+
+
+def test_an_audit_is_listed_shown_and_cancelled_where_its_plug_in_is_not_installed(
+    bench: Bench, plugins: Plugins
+) -> None:
+    audit = bench.to_answering()
+    desk = LocalDesk(
+        bench.settings, bench.records, Counts(bench.ledger, bench.pools), lambda: bench.artifacts, bench.send
+    )
+    assert desk.status(audit).stage == "self_report-1"
+    plugins.uninstall()
+    (listed,) = desk.audits()
+    assert listed == desk.status(audit)
+    assert (listed.state, listed.stage, listed.trials) == (AuditState.ASKING, None, None)
+    assert desk.cancel(audit).state is AuditState.CANCELLED
 
 
 def test_an_audit_without_stages_of_plug_ins_is_written_as_before(

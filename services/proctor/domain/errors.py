@@ -31,6 +31,10 @@ class BadInputError(ProctorError):
     exit_code = ExitCode.BAD_INPUT
 
 
+class PluginError(BadInputError):
+    """A part of a plug-in that is not installed here, or does not bring what it should."""
+
+
 class EndpointError(ProctorError):
     """A model endpoint that cannot be used: unreachable, refusing, or serving another model than the suite pins."""
 

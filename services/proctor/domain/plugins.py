@@ -14,7 +14,7 @@ from importlib.metadata import EntryPoint, entry_points
 from threading import RLock
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from proctor.domain.errors import BadInputError
+from proctor.domain.errors import PluginError
 
 Part = TypeVar("Part")
 #: Validation context of what somebody hands in: the plug-ins that it names must be here. What is on record is read
@@ -91,7 +91,7 @@ class ExtensionPoint(Generic[Part]):
         """The part of a name.
 
         Raises:
-            BadInputError: when there is none, or the plug-in that declares it cannot be loaded.
+            PluginError: when there is none, or the plug-in that declares it cannot be loaded.
         """
         # Loaded once, whoever of several threads asks first: a part may hold what it remembers.
         with self._lock:
@@ -108,7 +108,7 @@ class ExtensionPoint(Generic[Part]):
     def _load(self, name: str) -> Part:
         part = self._built_in[name].load() if name in self._built_in else self._load_plugin(name)
         if not isinstance(part, self._kind):
-            raise BadInputError(
+            raise PluginError(
                 f"the {self._noun} {name!r} of {self.origin(name)} is a {type(part).__name__}, and not a "
                 f"{self._kind.__name__}; have its entry point in {self.group} name one"
             )
@@ -117,16 +117,19 @@ class ExtensionPoint(Generic[Part]):
     def _load_plugin(self, name: str) -> object:
         point = declared(self.group).get(name)
         if point is None:
-            raise BadInputError(f"there is no {self._noun} {name!r}; there are: {', '.join(self.names)}")
+            raise PluginError(
+                f"there is no {self._noun} {name!r}; there are: {', '.join(self.names)}; if a plug-in brings it, "
+                "install that here"
+            )
         if point.value == _AMBIGUOUS:
-            raise BadInputError(
+            raise PluginError(
                 f"two of the distributions that are installed declare a {self._noun} {name!r}; remove one of them"
             )
         try:
             return point.load()
         except Exception as error:
             # Somebody else's module: whatever it raises is its fault, and has to be said with its name.
-            raise BadInputError(
+            raise PluginError(
                 f"the {self._noun} {name!r} of {_origin(point)} cannot be loaded: {type(error).__name__}: {error}; "
                 "mend that distribution, or use a part of another name"
             ) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from proctor.domain.errors import BadInputError
+from proctor.domain.errors import PluginError
 from proctor.domain.plugins import ExtensionPoint
 
 _HERE: Final = "proctor.perturbation.strategies"
@@ -51,13 +51,13 @@ def named_strategy(name: str) -> type[NamedStrategy]:
     """The class of a strategy.
 
     Raises:
-        BadInputError: when there is no strategy of this name, or its plug-in does not bring what it should.
+        PluginError: when there is no strategy of this name, or its plug-in does not bring what it should.
     """
     found = STRATEGIES.get(name)
     if issubclass(found, NamedStrategy) and getattr(found, "name", None) == name:
         return found
     said = "has another name" if issubclass(found, NamedStrategy) else "is no strategy"
-    raise BadInputError(
+    raise PluginError(
         f"the strategy {name!r} of {STRATEGIES.origin(name)} is the class {found.__name__}, which {said}; have its "
         f"entry point in {STRATEGIES.group} name a subclass of Strategy whose name is {name!r}"
     )
@@ -67,7 +67,7 @@ def calls_for(name: str) -> int:
     """How often a strategy asks a model for one rewording; 0 where it asks none, and for what is no strategy.
 
     Raises:
-        BadInputError: when the strategy is a plug-in's, and cannot be loaded.
+        PluginError: when the strategy is a plug-in's, and cannot be loaded.
     """
     if name in STRATEGIES.built_in:
         return _CALLS.get(name, 0)

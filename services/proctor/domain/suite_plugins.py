@@ -7,6 +7,7 @@ from typing import Any, Final
 from proctor.domain.backends import BACKENDS
 from proctor.domain.channels import BUILT_IN
 from proctor.domain.channels import GROUP as CHANNELS_GROUP
+from proctor.domain.errors import PluginError
 from proctor.domain.plugins import ExtensionPoint
 from proctor.domain.routing import STAGES_GROUP
 from proctor.domain.strategies import STRATEGIES
@@ -24,13 +25,33 @@ def plugins_of(suite: Suite) -> dict[str, str]:
 
     Distributions are looked through only where a name is not one of Proctor's own.
     """
+    named = _named(suite)
+    origins = {part: named[part].origin(part.partition(" ")[2]) for part in sorted(named)}
+    return {part: str(origin) for part, origin in origins.items() if origin is not None}
+
+
+def hold_installed(suite: Suite) -> None:
+    """Refuse a suite that names a part which is not here; nothing is loaded.
+
+    Raises:
+        PluginError: with every part that no distribution here brings.
+    """
+    absent = [part for part, point in sorted(_named(suite).items()) if part.partition(" ")[2] not in point]
+    if absent:
+        what, plugins = ("is", "its plug-in") if len(absent) == 1 else ("are", "their plug-ins")
+        raise PluginError(
+            f"the suite names the {', the '.join(absent)}, which {what} not installed here; install {plugins}"
+        )
+
+
+def _named(suite: Suite) -> dict[str, ExtensionPoint[Any]]:
+    """What kind of part and its name → where it is to be found."""
     strategies = suite.perturbation.perturbation_strategy.split("+")
     channels = [name for name in suite.scoring.required_channels if name not in BUILT_IN]
     backends = [suite.model.backend, suite.perturbation.paraphraser.backend, suite.protocol.router.backend]
-    used = {
-        **{f"{BACKEND}{name}": BACKENDS.origin(name) for name in backends if name is not None},
-        **{f"strategy {name}": STRATEGIES.origin(name) for name in strategies},
-        **{f"channel {name}": _CHANNELS.origin(name) for name in channels},
-        **{f"stage {name}": _STAGES.origin(name) for name in suite.protocol.stages},
+    return {
+        **{f"{BACKEND}{name}": BACKENDS for name in backends if name is not None},
+        **{f"strategy {name}": STRATEGIES for name in strategies},
+        **{f"channel {name}": _CHANNELS for name in channels},
+        **{f"stage {name}": _STAGES for name in suite.protocol.stages},
     }
-    return {part: str(origin) for part, origin in sorted(used.items()) if origin is not None}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from proctor.domain.errors import PluginError
 from proctor.gateway.status import AuditStatus, TokensSpent, Trials, Verdict, failures_by_cause
 from proctor.router.audit import AuditView
 from proctor.router.ledger.store import Ledger
 from proctor.router.pools.store import Pools
 from proctor.router.stages.registry import ledger_stage, under_way
+from proctor.router.stages.stage import StageUnderWay
 from proctor.runtime.records.audit_state import AuditState
 from proctor.runtime.records.decisions import decision_of
 from proctor.runtime.records.store import Records
@@ -33,6 +35,7 @@ def read_status(audit: AuditView, records: Records, counts: Counts | None) -> Au
         StoreError: when the ledger cannot be reached.
     """
     record, inputs = audit.record, audit.inputs
+    stage, under_way = _stage(audit)
     status = AuditStatus(
         audit_id=record.audit_id,
         suite=audit.suite.audit_suite_id,
@@ -42,15 +45,22 @@ def read_status(audit: AuditView, records: Records, counts: Counts | None) -> Au
         priority=inputs.priority,
         detail=record.detail,
         created_at=record.created_at,
-        stage=ledger_stage(audit),
+        stage=stage,
         decision=_verdict(records, record.audit_id, record.state),
         submitter=inputs.submitter,
     )
     if counts is None:
         return status
-    stage = under_way(audit)
-    away_s = None if stage is None else counts.pools.away_for(stage.endpoint.pool)
+    away_s = None if under_way is None else counts.pools.away_for(under_way.endpoint.pool)
     return _counted(status.model_copy(update={"away_s": away_s}), counts.ledger)
+
+
+def _stage(audit: AuditView) -> tuple[str | None, StageUnderWay | None]:
+    """The stage that an audit is in, and the same if it is under way; none where its plug-in is not here to tell."""
+    try:
+        return ledger_stage(audit), under_way(audit)
+    except PluginError:
+        return None, None
 
 
 def _counted(status: AuditStatus, ledger: Ledger) -> AuditStatus:

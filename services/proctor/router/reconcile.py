@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from proctor.domain.errors import NewerVersionError, StoreError
+from proctor.domain.errors import NewerVersionError, PluginError, StoreError
 from proctor.router.audit import AuditView, inputs_of, view
 from proctor.router.counting import count_away
 from proctor.router.dispatch import Dispatcher
@@ -40,6 +40,9 @@ def reconcile(dispatcher: Dispatcher) -> None:
             reconcile_audit(dispatcher, record)
         except NewerVersionError as error:
             logger.warning("audit %s is left to another router: %s", record.audit_id, error)
+        except PluginError as error:
+            # It was there when the audit began.
+            dispatcher.fail(view(dispatcher.records, record.audit_id), f"the router could not go on: {error}")
         except Exception:
             # What one audit lacks (an artifact, room on a disk) must not keep the others waiting.
             logger.exception("audit %s cannot be taken on now", record.audit_id)

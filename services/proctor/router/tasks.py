@@ -12,7 +12,7 @@ from functools import cache, partial
 from typing import Any, Protocol
 
 from proctor.domain.canonical import digest_matches
-from proctor.domain.errors import NewerVersionError
+from proctor.domain.errors import NewerVersionError, PluginError
 from proctor.domain.messages import (
     AuditScored,
     DecisionWritten,
@@ -26,6 +26,7 @@ from proctor.domain.messages import (
     TakeOn,
     VariantsBuilt,
 )
+from proctor.domain.suite_plugins import hold_installed
 from proctor.router import intake, rewrites
 from proctor.router import reconcile as reconciling
 from proctor.router.awaited import PROBE_EVERY_S, probe_again
@@ -109,7 +110,13 @@ def start(message: StartAudit) -> None:
         if dispatcher.advance(audit, Cause.STARTED, AuditState.REGISTERING):
             publish_decision(decision_of(audit.audit_id, event))
         return
-    stage = ledger_stage(audit)
+    try:
+        hold_installed(audit.suite)
+        stage = ledger_stage(audit)
+    except PluginError as error:
+        # Before anything is asked: no waiting brings a plug-in.
+        _fail(message, str(error))
+        return
     if stage is not None:
         dispatcher.ledger.restart(audit.audit_id, stage)
     # Whoever starts it again wants it to go on with what the ledger has, however little that is.

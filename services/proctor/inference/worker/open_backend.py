@@ -6,7 +6,7 @@ from typing import Final
 
 from proctor.domain.backends import BACKENDS
 from proctor.domain.endpoint import EndpointSpec
-from proctor.domain.errors import BadInputError, EndpointError
+from proctor.domain.errors import BadInputError, EndpointError, PluginError
 from proctor.inference.worker.backend import Backend, Server
 from proctor.inference.worker.window import MAX_REQUESTS, Window
 from proctor.runtime.settings import Settings
@@ -50,7 +50,10 @@ def _server(spec: EndpointSpec) -> Server | None:
     if spec.backend == IN_PROCESS:
         return None
     try:
-        opened = BACKENDS.get(spec.backend)(spec, window=Window(spec.max_in_flight or MAX_REQUESTS))
+        kind = BACKENDS.get(spec.backend)
+        opened = kind(spec, window=Window(spec.max_in_flight or MAX_REQUESTS))
+    except PluginError as error:
+        raise PluginError(f"the inference worker cannot ask {spec.url}: {error}") from error
     except ModuleNotFoundError as error:
         raise _missing(spec, error) from error
     if not isinstance(opened, Server):

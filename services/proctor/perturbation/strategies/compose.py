@@ -180,7 +180,10 @@ def make_chain(name: str, builders: Mapping[str, Callable[[], Strategy]]) -> Cha
                 f"perturbation_strategy {part!r} makes no variants: it {NO_VARIANT[part]}; for variants there are: "
                 f"{known}"
             )
-        raise BadInputError(f"perturbation_strategy {part!r} does not exist; there are: {known}")
+        raise BadInputError(
+            f"perturbation_strategy {part!r} does not exist; there are: {known}; if a plug-in brings it, install that "
+            "here"
+        )
     twice = next((part for part in names if names.count(part) > 1), None)
     if twice is not None:
         raise BadInputError(f"perturbation_strategy {name!r} names {twice!r} twice; name it once")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proctor.domain.errors import BadInputError
+from proctor.domain.errors import PluginError
 from proctor.domain.strategies import STRATEGIES, named_strategy
 from proctor.perturbation.strategies.base import Strategy
 from proctor.perturbation.strategies.rule import RuleStrategy
@@ -12,11 +12,11 @@ def strategy_class(name: str) -> type[Strategy]:
     """The class of a strategy, Proctor's own or a plug-in's.
 
     Raises:
-        BadInputError: when there is no strategy of this name, or its plug-in does not bring what it should.
+        PluginError: when there is no strategy of this name, or its plug-in does not bring what it should.
     """
     found = named_strategy(name)
     if not issubclass(found, Strategy):
-        raise BadInputError(
+        raise PluginError(
             f"the strategy {name!r} of {STRATEGIES.origin(name)} is the class {found.__name__}, which does not say how "
             f"it rewords; have its entry point in {STRATEGIES.group} name a subclass of Strategy"
         )

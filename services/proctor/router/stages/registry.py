@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-from proctor.domain.errors import BadInputError
+from proctor.domain.errors import PluginError
 from proctor.domain.plugins import ExtensionPoint
 from proctor.domain.routing import STAGES_GROUP
 from proctor.router.audit import AuditView
@@ -31,13 +31,13 @@ def stages_with(plugins: tuple[str, ...]) -> tuple[Stage, ...]:
     """The stages of an audit whose suite asks for these of plug-ins, in the order in which they may be due.
 
     Raises:
-        BadInputError: when one of them is not installed here, cannot be loaded, or is no stage of a plug-in.
+        PluginError: when one of them is not installed here, cannot be loaded, or is no stage of a plug-in.
     """
     *before, last = (STAGES.get(kind) for kind in STAGES.built_in)
     further = [STAGES.get(kind) for kind in plugins]
     for kind, stage in zip(plugins, further, strict=True):
         if stage.kind != kind or stage.state is not AuditState.ASKING:
-            raise BadInputError(
+            raise PluginError(
                 f"the stage {kind!r} of {STAGES.origin(kind)} is not one that suites can ask for: it has the "
                 f"kind {stage.kind!r} and the state {stage.state.value!r}, and must have {kind!r} and "
                 f"{AuditState.ASKING.value!r}"
@@ -49,7 +49,7 @@ def stage_of(name: str) -> Stage:
     """A stage by its kind, or by the ledger's name of it, e.g. `paraphrase-2`.
 
     Raises:
-        BadInputError: when there is none of that kind here.
+        PluginError: when there is none of that kind here.
     """
     return STAGES.get(name.partition("-")[0])
 
@@ -88,8 +88,9 @@ def ledger_stage(audit: AuditView) -> str | None:
 
 
 def pool_of(inputs: AuditInputs, stage: str) -> str | None:
-    """The pool of servers that a stage asks, by the ledger's name of it; None where the audit has no such stage."""
-    if stage.partition("-")[0] not in STAGES:
+    """The pool of servers that a stage asks, by the ledger's name of it; None where there is no such stage here."""
+    try:
+        endpoint = inputs.endpoint_of(stage_of(stage).asks)
+    except PluginError:
         return None
-    endpoint = inputs.endpoint_of(stage_of(stage).asks)
     return None if endpoint is None else endpoint.pool
