@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from proctor.domain.errors import BadInputError
-from proctor.perturbation.strategies.compose import NO_VARIANT, make_chain
+from proctor.domain.strategies import NO_VARIANT
+from proctor.perturbation.strategies.compose import make_chain
 from proctor.perturbation.strategies.delete import Delete
 from proctor.perturbation.strategies.registry import rule_strategies
 from tests.unit.strategy_checks import candidates, gsm8k

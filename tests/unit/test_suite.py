@@ -81,7 +81,7 @@ def written(folder: Path, data: dict[str, Any]) -> Path:
 WHOLE = {
     "model_config.model_version": "sha256:" + "ab" * 32,
     "dataset_config.path": "items.jsonl",
-    "perturbation_config.perturbation_strategy": "synonyms",
+    "perturbation_config.perturbation_strategy": "lexical",
 }
 
 
@@ -93,7 +93,7 @@ def test_a_valid_suite_is_answered_in_a_few_lines_that_say_what_it_is(tmp_path: 
         f"{file}: valid (small)",
         "  model        org/model at local-triton, weights sha256:abababababab…",
         "  benchmark    gsm8k (main), version 1, at most 50 items",
-        "  rewordings   3 of each item, by synonyms",
+        "  rewordings   3 of each item, by lexical",
         f"  fingerprint  {fingerprint}",
         "Fields that it leaves out have their defaults; --defaults shows them.",
     ]

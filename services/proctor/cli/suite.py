@@ -25,16 +25,23 @@ def suite() -> None:
 def _load(context: click.Context, file: Path) -> Suite:
     """Load a suite, or print every problem on a line of its own and leave."""
     from proctor.domain.problems import SuiteProblems
+    from proctor.domain.suite_plugins import plugins_of
     from proctor.formats.suites import load_suite
 
     try:
-        return load_suite(file)
+        loaded = load_suite(file)
+        if plugins_of(loaded):
+            # Brings every room along, which most suites need not wait for.
+            from proctor.studies.unusable_parts import hold_usable
+
+            hold_usable(loaded, str(file))
     except SuiteProblems as problems:
         for line in problems.lines():
             click.echo(line, err=True)
         count = len(problems.problems)
         click.echo(f"{count} problem{'s' if count != 1 else ''}.", err=True)
         context.exit(problems.exit_code)
+    return loaded
 
 
 @suite.command()

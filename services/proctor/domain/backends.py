@@ -9,7 +9,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationInfo
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from proctor.domain.plugins import HANDED_IN, ExtensionPoint
+from proctor.domain.plugins import ExtensionPoint, handed_in
 
 #: Classes of backends: `open_backend` of the inference worker says what they have to be.
 BACKENDS: Final[ExtensionPoint[type]] = ExtensionPoint(
@@ -44,8 +44,7 @@ def _known(value: Any, info: ValidationInfo) -> str:
     if isinstance(value, str):
         if value in BACKENDS.built_in:
             return value
-        handed_in = info.context is not None and HANDED_IN.items() <= info.context.items()
-        if _NAME.fullmatch(value) and (not handed_in or value in BACKENDS):
+        if _NAME.fullmatch(value) and (not handed_in(info.context) or value in BACKENDS):
             return value
     choices = BACKENDS.names
     shown = ", ".join(map(repr, choices[:-1])) + f" or {choices[-1]!r}"

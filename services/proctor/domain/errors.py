@@ -34,6 +34,10 @@ class BadInputError(ProctorError):
 class PluginError(BadInputError):
     """A part of a plug-in that is not installed here, or does not bring what it should."""
 
+    def __init__(self, fault: str, mend: str) -> None:
+        self.fault, self.mend = fault, mend
+        super().__init__(f"{fault}; {mend}")
+
 
 class EndpointError(ProctorError):
     """A model endpoint that cannot be used: unreachable, refusing, or serving another model than the suite pins."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from threading import RLock
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from proctor.domain.errors import PluginError
 
@@ -20,6 +20,11 @@ Part = TypeVar("Part")
 #: Validation context of what somebody hands in: the plug-ins that it names must be here. What is on record is read
 #: anywhere, also where a plug-in of it is not installed.
 HANDED_IN: Final[Mapping[str, bool]] = {"plugins_must_be_here": True}
+
+
+def handed_in(context: Any) -> bool:
+    """Whether a validation context says that the plug-ins which are named must be here."""
+    return context is not None and HANDED_IN.items() <= context.items()
 
 
 class Origin(NamedTuple):
@@ -49,6 +54,8 @@ def declared(group: str) -> Mapping[str, EntryPoint]:
 
 
 _AMBIGUOUS = "declared:twice"
+#: The version of a distribution that has none.
+_UNKNOWN = "?"
 
 
 class ExtensionPoint(Generic[Part]):
@@ -110,7 +117,8 @@ class ExtensionPoint(Generic[Part]):
         if not isinstance(part, self._kind):
             raise PluginError(
                 f"the {self._noun} {name!r} of {self.origin(name)} is a {type(part).__name__}, and not a "
-                f"{self._kind.__name__}; have its entry point in {self.group} name one"
+                f"{self._kind.__name__}",
+                f"have its entry point in {self.group} name one",
             )
         return part
 
@@ -118,22 +126,34 @@ class ExtensionPoint(Generic[Part]):
         point = declared(self.group).get(name)
         if point is None:
             raise PluginError(
-                f"there is no {self._noun} {name!r}; there are: {', '.join(self.names)}; if a plug-in brings it, "
-                "install that here"
+                f"there is no {self._noun} {name!r}; there are: {', '.join(self.names)}",
+                "if a plug-in brings it, install that here",
             )
         if point.value == _AMBIGUOUS:
             raise PluginError(
-                f"two of the distributions that are installed declare a {self._noun} {name!r}; remove one of them"
+                f"two of the distributions that are installed declare a {self._noun} {name!r}", "remove one of them"
+            )
+        origin = _origin(point)
+        if origin.version == _UNKNOWN:
+            raise PluginError(
+                f"the {self._noun} {name!r} is of {origin.distribution}, whose metadata hold no version, so that no "
+                "card could name what gave a score",
+                "install that distribution anew",
             )
         try:
             return point.load()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             # Somebody else's module: whatever it raises is its fault, and has to be said with its name.
             raise PluginError(
-                f"the {self._noun} {name!r} of {_origin(point)} cannot be loaded: {type(error).__name__}: {error}; "
-                "mend that distribution, or use a part of another name"
+                f"the {self._noun} {name!r} of {origin} cannot be loaded: {type(error).__name__}: {error}",
+                "mend that distribution, or use a part of another name",
             ) from error
 
 
 def _origin(point: EntryPoint) -> Origin:
-    return Origin("an unknown distribution", "?") if point.dist is None else Origin(point.dist.name, point.dist.version)
+    if point.dist is None:
+        return Origin("an unknown distribution", _UNKNOWN)
+    metadata = point.dist.metadata
+    # Not by `version`, which is None, or raises, where there is none.
+    name, version = (metadata[key] if key in metadata else "" for key in ("Name", "Version"))  # noqa: SIM401 - has no `get`
+    return Origin(name or "an unknown distribution", version or _UNKNOWN)

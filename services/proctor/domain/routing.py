@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 from proctor.domain.backends import Backend
 from proctor.domain.base import Frozen
 from proctor.domain.field_words import Words
-from proctor.domain.plugins import HANDED_IN, declared
+from proctor.domain.plugins import declared, handed_in
 from proctor.domain.suite_types import SERVED_NAME_WORDS, ContentHash, Endpoint
 from proctor.domain.trial import Arm, Decoding
 
@@ -30,8 +30,7 @@ STAGES_GROUP: Final = "proctor.stages"
 
 
 def _installed(kind: str, info: ValidationInfo) -> str:
-    handed_in = info.context is not None and HANDED_IN.items() <= info.context.items()
-    if handed_in and kind not in declared(STAGES_GROUP):
+    if handed_in(info.context) and kind not in declared(STAGES_GROUP):
         known = ", ".join(declared(STAGES_GROUP)) or "there is none"
         raise PydanticCustomError(
             "unknown_stage",

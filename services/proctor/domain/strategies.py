@@ -32,6 +32,11 @@ STRATEGIES: Final[ExtensionPoint[type]] = ExtensionPoint(
         "wordings": f"{_HERE}.wordings:Wordings",
     },
 )
+#: Names of the field for what makes no variant, and what it makes instead.
+NO_VARIANT: Final[Mapping[str, str]] = {
+    "delete": "takes part of the question away, so its answer need not be the item's: it is for noisy routers",
+    "symbolic": "makes fresh items with other numbers and other answers",
+}
 #: How often each built-in strategy that asks a model asks it for one rewording: to the other language, and back.
 _CALLS: Final[Mapping[str, int]] = {"paraphrase_llm": 1, "back_translation": 2, "forward_full": 1, "noisy_rewrite": 1}
 #: Built-in strategies that ask a model for their rewordings.
@@ -58,8 +63,8 @@ def named_strategy(name: str) -> type[NamedStrategy]:
         return found
     said = "has another name" if issubclass(found, NamedStrategy) else "is no strategy"
     raise PluginError(
-        f"the strategy {name!r} of {STRATEGIES.origin(name)} is the class {found.__name__}, which {said}; have its "
-        f"entry point in {STRATEGIES.group} name a subclass of Strategy whose name is {name!r}"
+        f"the strategy {name!r} of {STRATEGIES.origin(name)} is the class {found.__name__}, which {said}",
+        f"have its entry point in {STRATEGIES.group} name a subclass of Strategy whose name is {name!r}",
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from proctor.domain.backends import Backend as Backend
@@ -17,8 +17,9 @@ from proctor.domain.channels import ALWAYS_REQUIRED, ChannelName
 from proctor.domain.field_words import Words
 from proctor.domain.hub import HUB_ID, HUB_REVISION
 from proctor.domain.levels import SIGNIFICANCE_ALPHA
+from proctor.domain.plugins import handed_in
 from proctor.domain.routing import ProtocolSection
-from proctor.domain.strategies import calls_for
+from proctor.domain.strategies import NO_VARIANT, STRATEGIES, calls_for
 from proctor.domain.suite_budget import BudgetSection
 from proctor.domain.suite_types import SERVED_NAME_WORDS, ContentHash, Endpoint, Fraction, Percent, Seed
 from proctor.domain.trial import Decoding
@@ -171,6 +172,21 @@ class PerturbationSection(Frozen):
     """Smallest share of the question's words that a variant must change, by edit distance; 0 sets no limit."""
     min_yield: float = Field(default=0.5, ge=0.0, le=1.0)
     """The share of items that must get a variant; below it the audit stops and says why."""
+
+    @field_validator("perturbation_strategy")
+    @classmethod
+    def _strategies_exist(cls, chain: str, info: ValidationInfo) -> str:
+        for part in chain.split("+") if handed_in(info.context) else ():
+            if part in NO_VARIANT:
+                raise PydanticCustomError(
+                    "no_variant",
+                    "has '{part}', which makes no variants: it {makes}",
+                    {"part": part, "makes": NO_VARIANT[part], "mend": f"there are: {', '.join(STRATEGIES.names)}"},
+                )
+            if part not in STRATEGIES:
+                which = {} if part == chain else {"part": part}
+                raise PydanticCustomError("unknown_part", "is no strategy", {**which, "choices": STRATEGIES.names})
+        return chain
 
     @property
     def asks_a_model(self) -> bool:

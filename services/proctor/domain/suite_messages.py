@@ -56,7 +56,9 @@ def fault_of(error: Mapping[str, Any], tree: Mapping[str, Any], *, compare: bool
     elif kind == "literal_error":
         shown, message, mend = quoted(value), *_not_offered(value, _choices(place))
     elif kind == "unknown_part":
-        shown, message, mend = quoted(value), *_not_offered(value, context["choices"])
+        shown, message, mend = quoted(value), *_not_offered(context.get("part", value), context["choices"])
+        if "part" in context:
+            message = f"has {quoted(context['part'])}, which {message}"
     elif kind == "string_pattern_mismatch":
         words = (place.words.alphabet if place is not None else "") or "other characters"
         shown, message, mend = quoted(value), "has characters that do not belong here", f"use {words}"

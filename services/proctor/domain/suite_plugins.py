@@ -40,7 +40,7 @@ def hold_installed(suite: Suite) -> None:
     if absent:
         what, plugins = ("is", "its plug-in") if len(absent) == 1 else ("are", "their plug-ins")
         raise PluginError(
-            f"the suite names the {', the '.join(absent)}, which {what} not installed here; install {plugins}"
+            f"the suite names the {', the '.join(absent)}, which {what} not installed here", f"install {plugins}"
         )
 
 

@@ -63,8 +63,10 @@ def run(suite_file: Path, priority: str, home: Path, output: str) -> ExitCode:
     from proctor.router.submit.gathering import gather, hold_content_private
     from proctor.router.submit.terms import terms_of
     from proctor.runtime.settings import LOCAL_TRITON, Settings
+    from proctor.studies.unusable_parts import hold_usable
 
     suite, settings = load_suite(suite_file), Settings.from_environment()
+    hold_usable(suite, str(suite_file))
     # Before anything is started: a file that cannot be read, a model that is not named, or an endpoint that may not be
     # asked should cost no start of a stack.
     data = gather(suite, suite_file.parent, settings.bundle, settings.benchmarks, hub=settings.hub)

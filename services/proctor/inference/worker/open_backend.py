@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from proctor.domain.backends import BACKENDS
 from proctor.domain.endpoint import EndpointSpec
@@ -50,19 +50,29 @@ def _server(spec: EndpointSpec) -> Server | None:
     if spec.backend == IN_PROCESS:
         return None
     try:
-        kind = BACKENDS.get(spec.backend)
-        opened = kind(spec, window=Window(spec.max_in_flight or MAX_REQUESTS))
+        opened: Server = server_class(spec.backend)(spec, window=Window(spec.max_in_flight or MAX_REQUESTS))
     except PluginError as error:
-        raise PluginError(f"the inference worker cannot ask {spec.url}: {error}") from error
+        raise PluginError(f"the inference worker cannot ask {spec.url}: {error.fault}", error.mend) from error
     except ModuleNotFoundError as error:
         raise _missing(spec, error) from error
-    if not isinstance(opened, Server):
-        missing = [name for name in _CONTRACT if not hasattr(opened, name)]
-        raise BadInputError(
-            f"the backend {spec.backend!r} of {BACKENDS.origin(spec.backend)} has no {', '.join(missing)}; have it "
-            "keep the contract of proctor.inference.worker.backend.Server"
-        )
     return opened
+
+
+def server_class(name: str) -> type[Any]:
+    """The class of a backend that has a server, Proctor's own or a plug-in's.
+
+    Raises:
+        PluginError: there is no backend of this name here, or its plug-in does not bring what it should.
+        ModuleNotFoundError: the packages that one of Proctor's own needs are not installed.
+    """
+    found = BACKENDS.get(name)
+    missing = [part for part in _CONTRACT if not hasattr(found, part)]
+    if missing:
+        raise PluginError(
+            f"the backend {name!r} of {BACKENDS.origin(name)} has no {', '.join(missing)}",
+            "have it keep the contract of proctor.inference.worker.backend.Server",
+        )
+    return found
 
 
 def _in_process(spec: EndpointSpec, settings: Settings) -> Backend:

@@ -8,7 +8,7 @@ from typing import Final
 from proctor.domain.errors import BadInputError
 from proctor.domain.item import Item, Rejection
 from proctor.domain.plugins import Origin
-from proctor.domain.strategies import STRATEGIES
+from proctor.domain.strategies import NO_VARIANT, STRATEGIES
 from proctor.domain.trial import Trial
 from proctor.perturbation.candidate import Candidate, Draft, Rewrite
 from proctor.perturbation.strategies.base import EVERYTHING, Strategy
@@ -26,11 +26,6 @@ from proctor.text.normalise import normalise
 Proposal = Candidate | Rejection | Trial
 """What came of one attempt: a candidate, the reason why there is none, or what the model must be asked first."""
 
-#: Names of the field for what makes no variant, and what it makes instead.
-NO_VARIANT: Final = {
-    "delete": "takes part of the question away, so its answer need not be the item's: it is for noisy routers",
-    "symbolic": "makes fresh items with other numbers and other answers",
-}
 #: On the digest of a rule in a chain: outcomes of before rules could be left out stand under other keys.
 _WHERE_IT_FITS: Final = " where it fits"
 

@@ -18,7 +18,8 @@ def strategy_class(name: str) -> type[Strategy]:
     if not issubclass(found, Strategy):
         raise PluginError(
             f"the strategy {name!r} of {STRATEGIES.origin(name)} is the class {found.__name__}, which does not say how "
-            f"it rewords; have its entry point in {STRATEGIES.group} name a subclass of Strategy"
+            "it rewords",
+            f"have its entry point in {STRATEGIES.group} name a subclass of Strategy",
         )
     return found
 

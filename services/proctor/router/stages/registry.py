@@ -38,9 +38,9 @@ def stages_with(plugins: tuple[str, ...]) -> tuple[Stage, ...]:
     for kind, stage in zip(plugins, further, strict=True):
         if stage.kind != kind or stage.state is not AuditState.ASKING:
             raise PluginError(
-                f"the stage {kind!r} of {STAGES.origin(kind)} is not one that suites can ask for: it has the "
-                f"kind {stage.kind!r} and the state {stage.state.value!r}, and must have {kind!r} and "
-                f"{AuditState.ASKING.value!r}"
+                f"the stage {kind!r} of {STAGES.origin(kind)} has the kind {stage.kind!r} and the state "
+                f"{stage.state.value!r}, so that no suite can ask for it",
+                f"have it say {kind!r} and {AuditState.ASKING.value!r}",
             )
     return (*before, *further, last)
 
