@@ -161,3 +161,23 @@ def test_an_audit_without_stages_of_plug_ins_is_written_as_before(
         assert bench.state(audit) is AuditState.ANSWERING
         assert "stages" not in bench.suite.plain()["protocol_config"]
         assert "asked" not in bench.records.audit(audit).inputs
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("1 / 0", "failed at item 'q0': ZeroDivisionError: division by zero; mend that distribution"),
+        ("[item.question] * 2", "gave 2 prompts for item 'q0', and says that it gives 1; have prompts_an_item say 2"),
+        ("[7]", "gave item 'q0' a prompt that is a int, and not a text"),
+        ("None", "failed at item 'q0': TypeError: 'NoneType' object is not iterable"),
+    ],
+)
+def test_a_stage_that_cannot_say_what_it_asks_fails_the_audit_at_once_under_its_name(
+    body: str, said: str, bench: Bench, plugins: Plugins
+) -> None:
+    modules, points = recipes("A stage")
+    broken = f"{modules[STAGE]}\nSelfReport.prompts = lambda self, item, suite: {body}\n"
+    plugins.install({**modules, STAGE: broken}, points)
+    audit = bench.to_answering()
+    assert bench.state(audit) is AuditState.FAILED
+    assert f"the stage 'self_report' of toy 1.2 {said}" in bench.records.audit(audit).detail

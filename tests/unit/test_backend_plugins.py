@@ -42,6 +42,21 @@ class Disorderly(Echo):
         return list(reversed(await super().complete(trials, decoding, deadline_s=deadline_s)))
 
 
+class Unopened(Echo):
+    def __init__(self, spec, *, window):
+        raise RuntimeError("no driver")
+
+
+class Unprobed(Echo):
+    async def probe(self):
+        raise KeyError("model")
+
+
+class Unasked(Echo):
+    async def complete(self, trials, decoding, *, deadline_s):
+        raise IndexError("no such prompt")
+
+
 class Dumb:
     def __init__(self, spec, *, window):
         pass
@@ -49,7 +64,9 @@ class Dumb:
     async def probe(self):
         pass
 """
-NAMES: Final = {"echo": "toy_echo:Echo", "disorderly": "toy_echo:Disorderly", "dumb": "toy_echo:Dumb"}
+NAMES: Final = {
+    name: f"toy_echo:{name.title()}" for name in ("echo", "disorderly", "unopened", "unprobed", "unasked", "dumb")
+}
 SETTINGS: Final = Settings(home=Path("home"))
 DECODING: Final = Decoding(temperature=0.5)
 URL: Final = "http://127.0.0.1:9/v1"
@@ -135,6 +152,20 @@ def test_a_plug_in_that_does_not_keep_the_contract_is_named() -> None:
         asked(spec("disorderly"), "one", "two")
 
 
+@pytest.mark.usefixtures("echo")
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("unopened", "RuntimeError: no driver"),
+        ("unprobed", "KeyError: 'model'"),
+        ("unasked", "IndexError: no such prompt"),
+    ],
+)
+def test_a_plug_in_that_raises_is_named(name: str, said: str) -> None:
+    with pytest.raises(EndpointError, match=rf"the backend '{name}' of toy 1\.2 failed: {said}"):
+        asked(spec(name), "one")
+
+
 def test_a_worker_without_the_plug_in_says_which_backends_it_has() -> None:
     with pytest.raises(BadInputError, match="there is no backend 'echo'; there are: triton, openai, infer, in_process"):
         asked(spec(), "one")
@@ -193,7 +224,7 @@ def test_the_version_of_a_plug_in_is_on_the_card_and_belongs_to_the_run(plugins:
 @pytest.mark.usefixtures("echo")
 def test_the_schema_lists_the_plug_ins_that_are_here() -> None:
     backend = suite_schema()["$defs"]["ModelSection"]["properties"]["backend"]
-    assert backend["anyOf"][0]["enum"] == ["triton", "openai", "infer", "in_process", "disorderly", "dumb", "echo"]
+    assert backend["anyOf"][0]["enum"] == ["triton", "openai", "infer", "in_process", *sorted(NAMES)]
 
 
 def test_no_distribution_is_looked_through_for_backends_of_proctors_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from proctor.domain.card import ContentDigests, ProtocolCard, protocol_card
-from proctor.domain.errors import BadInputError
+from proctor.domain.errors import BadInputError, PluginError
 from proctor.domain.strategies import MODEL_STRATEGIES, STRATEGIES, calls_for
 from proctor.domain.suite import PerturbationSection, Suite
 from proctor.domain.trial import Trial
@@ -55,10 +55,30 @@ class AskLoudly(ModelStrategy):
         return self._read(self._ask(calls, ("Shout this.",), "", question), question, item=item), {}
 
 
+class Raising(Shout):
+    name = "raising"
+
+    def maker(self, question, item):
+        return [][0]
+
+
+class RaisingLater(Shout):
+    name = "raising_later"
+
+    def maker(self, question, item):
+        return lambda draws: 1 / 0
+
+
 class Elsewhere:
     name = "elsewhere"
 """
-GROUP: Final = {"shout": "toy_shout:Shout", "ask_loudly": "toy_shout:AskLoudly", "elsewhere": "toy_shout:Elsewhere"}
+GROUP: Final = {
+    "shout": "toy_shout:Shout",
+    "ask_loudly": "toy_shout:AskLoudly",
+    "raising": "toy_shout:Raising",
+    "raising_later": "toy_shout:RaisingLater",
+    "elsewhere": "toy_shout:Elsewhere",
+}
 ENCODER: Final = "sha256:" + "e" * 64
 
 
@@ -168,6 +188,17 @@ def test_a_plug_in_under_another_name_than_its_classs_is_refused(plugins: Plugin
     plugins.install({"toy_shout": SHOUT}, {"proctor.strategies": {"cry": "toy_shout:Shout"}})
     with pytest.raises(BadInputError, match="the class Shout, which has another name"):
         chain("cry")
+
+
+@pytest.mark.usefixtures("shout")
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("raising", "IndexError: list index out of range"), ("raising_later", "ZeroDivisionError: division by zero")],
+)
+def test_a_plug_in_that_raises_is_named_with_its_item(name: str, said: str) -> None:
+    expected = rf"the strategy '{name}' of toy 1\.2 failed at item '{ITEM.item_id}': {said}; mend that distribution"
+    with pytest.raises(PluginError, match=expected):
+        chain(f"typo+{name}").candidates(ITEM, seed=0, limit=2)
 
 
 def test_no_distribution_is_looked_through_for_strategies_of_proctors_own(monkeypatch: pytest.MonkeyPatch) -> None:

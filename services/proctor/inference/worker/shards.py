@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from proctor.domain.backends import BACKENDS
 from proctor.domain.endpoint import EndpointSpec
-from proctor.domain.errors import EndpointError
+from proctor.domain.errors import EndpointError, ProctorError
 from proctor.domain.levels import MAX_FAILED_SHARE
 from proctor.domain.trial import Completion, Decoding, Trial
-from proctor.inference.worker.backend import Backend, Probe
+from proctor.inference.worker.backend import Backend, Probe, printable
 from proctor.inference.worker.open_backend import open_backend
 from proctor.runtime.settings import Settings
+
+logger = logging.getLogger(__name__)
 
 #: Waits before the prompts that failed in passing are asked again: a server that restarts needs a few seconds.
 _AGAIN_AFTER_S = (1.0, 4.0)
@@ -41,7 +45,8 @@ class Backends:
 
     async def probe(self, spec: EndpointSpec) -> Probe:
         """Ask an endpoint whether it serves the pinned model."""
-        return await (await self._backend(spec)).probe()
+        with _naming_plugin(spec):
+            return await (await self._backend(spec)).probe()
 
     async def answer(
         self,
@@ -60,6 +65,12 @@ class Backends:
             ShardUnanswered: a trial failed in passing; in the last attempt, more than a twentieth of them did.
             EndpointError: the endpoint serves another model than the pinned one.
         """
+        with _naming_plugin(spec):
+            return await self._answered(spec, trials, decoding, deadline_s=deadline_s, last_attempt=last_attempt)
+
+    async def _answered(
+        self, spec: EndpointSpec, trials: Sequence[Trial], decoding: Decoding, *, deadline_s: float, last_attempt: bool
+    ) -> list[Completion]:
         deadline = time.monotonic() + deadline_s
         backend = await self._backend(spec)
         completions = await backend.complete(trials, decoding, deadline_s=deadline_s)
@@ -96,6 +107,21 @@ class Backends:
             oldest = next(iter(self._open))
             await self._open.pop(oldest).close()
         return backend
+
+
+@contextmanager
+def _naming_plugin(spec: EndpointSpec) -> Iterator[None]:
+    """Have what the code of a plug-in's backend raises say whose it is; asking again may help."""
+    try:
+        yield
+    except ProctorError:
+        raise
+    except Exception as error:
+        if spec.backend in BACKENDS.built_in:
+            raise
+        whose = f"the backend {spec.backend!r} of {BACKENDS.origin(spec.backend)}"
+        logger.exception("%s raised", whose)
+        raise ShardUnanswered(printable(f"{whose} failed: {type(error).__name__}: {error}")) from error
 
 
 def _check_order(spec: EndpointSpec, trials: Sequence[Trial], completions: Sequence[Completion]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Final
 
-from proctor.domain.errors import BadInputError
+from proctor.domain.errors import BadInputError, PluginError, ProctorError
 from proctor.domain.item import Item, Rejection
 from proctor.domain.plugins import Origin
 from proctor.domain.strategies import NO_VARIANT, STRATEGIES
@@ -100,15 +100,16 @@ class Chain:
             limit: attempts at most.
             answers: what the model has said so far; without them, the first calls come out as trials.
         """
-        alternatives = [strategy.rewrites(item, seed=seed, limit=limit) for strategy in self._strategies]
+        alternatives = [self._rewrites(strategy, item, seed, limit) for strategy in self._strategies]
         if self._missing(alternatives) is not None:
             return
-        present = [rewrites for rewrites in alternatives if rewrites]
+        present = [pair for pair in zip(self._strategies, alternatives, strict=True) if pair[1]]
         seen: set[Hashable] = set()
-        for index in range(min(limit, max(map(len, present)))):
+        for index in range(min(limit, max(len(rewrites) for _, rewrites in present))):
             calls = Calls(item.item_id, index, answers)
             try:
-                candidate = self._candidate(item, [rewrites[index % len(rewrites)] for rewrites in present], calls)
+                chosen = [(strategy, rewrites[index % len(rewrites)]) for strategy, rewrites in present]
+                candidate = self._candidate(item, chosen, calls)
             except UnansweredError as unanswered:
                 yield unanswered.trial
                 continue
@@ -123,11 +124,31 @@ class Chain:
                 detail = "the model's reply came to an earlier candidate's wording"
                 yield Rejection(item_id=item.item_id, reason=REPEATED, detail=detail)
 
-    def _candidate(self, item: Item, rewrites: Sequence[Rewrite | ModelRewrite], calls: Calls) -> Candidate:
+    def _rewrites(self, strategy: Strategy, item: Item, seed: int, limit: int) -> Sequence[Rewrite | ModelRewrite]:
+        try:
+            return strategy.rewrites(item, seed=seed, limit=limit)
+        except Exception as error:
+            self._say_whose(error, strategy, item)
+            raise
+
+    def _say_whose(self, error: Exception, strategy: Strategy, item: Item) -> None:
+        """Raises PluginError in the place of what the code of a plug-in raised, and was not to raise."""
+        said = isinstance(error, ProctorError | UnansweredError | NoRewordingError)
+        if strategy.name in self._origins and not said:
+            fault = f"the strategy {strategy.name!r} of {self._origins[strategy.name]} failed at item {item.item_id!r}"
+            raise PluginError(f"{fault}: {type(error).__name__}: {error}", "mend that distribution") from error
+
+    def _candidate(
+        self, item: Item, rewrites: Sequence[tuple[Strategy, Rewrite | ModelRewrite]], calls: Calls
+    ) -> Candidate:
         draft, level = Draft.of(item), 0
-        for rewrite in rewrites:
+        for strategy, rewrite in rewrites:
             before = draft
-            draft = rewrite.reword(draft, calls) if isinstance(rewrite, ModelRewrite) else rewrite(draft)
+            try:
+                draft = rewrite.reword(draft, calls) if isinstance(rewrite, ModelRewrite) else rewrite(draft)
+            except Exception as error:
+                self._say_whose(error, strategy, item)
+                raise
             level += draft != before
         return Candidate(draft.question, draft.choices, self.name, level, dict(draft.provenance), draft.labels)
 
@@ -138,7 +159,7 @@ class Chain:
 
     def nothing_for(self, item: Item, *, seed: int) -> tuple[str, str]:
         """Why there is no candidate: the first strategy that is missing says it."""
-        missing = self._missing([strategy.rewrites(item, seed=seed, limit=1) for strategy in self._strategies])
+        missing = self._missing([self._rewrites(strategy, item, seed, 1) for strategy in self._strategies])
         return ("no_candidate", "no strategy changed the item") if missing is None else missing.nothing_for(item)
 
     def _missing(self, alternatives: Sequence[Sequence[Rewrite | ModelRewrite]]) -> Strategy | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar, final
 
 from proctor.domain.endpoint import EndpointSpec
+from proctor.domain.errors import PluginError, ProctorError
 from proctor.domain.item import Item
 from proctor.domain.manifest import RewriteSet
 from proctor.domain.suite import Suite
@@ -18,11 +20,14 @@ from proctor.router.plan import plan_shards
 from proctor.router.pools.packs import REWRITE_SHARD_TRIALS
 from proctor.router.stages.documents import item_index, items_of_part
 from proctor.router.stages.outcome import StageOutcome
+from proctor.router.stages.registry import STAGES
 from proctor.router.stages.stage import Ending, Stage, StageParts, none_answered
 from proctor.router.submit.prompt_sizes import check_asked
 from proctor.router.terms import Role
 from proctor.runtime.artifacts.store import ArtifactStore, put_model
 from proctor.runtime.records.audit_state import AuditState
+
+logger = logging.getLogger(__name__)
 
 
 class AskingStage(Stage):
@@ -87,9 +92,34 @@ class AskingStage(Stage):
 
     def _trials(self, items: Iterable[Item], suite: Suite) -> Iterator[Trial]:
         for item in items:
-            for number, prompt in enumerate(self.prompts(item, suite)):
+            for number, prompt in enumerate(self._prompts(item, suite)):
                 check_asked(item.item_id, prompt, self.kind)
                 yield Trial(stage=self.kind, arm=Arm.CANONICAL, item_id=item.item_id, replicate=number, prompt=prompt)
+
+    def _prompts(self, item: Item, suite: Suite) -> tuple[str, ...]:
+        """What a plug-in asks about an item.
+
+        Raises:
+            PluginError: it raised, or gave something else than it says.
+        """
+        whose = f"the stage {self.kind!r} of {STAGES.origin(self.kind)}"
+        try:
+            prompts = tuple(self.prompts(item, suite))
+        except ProctorError:
+            raise
+        except Exception as error:
+            # Somebody else's code, which would raise again however often it is tried.
+            logger.exception("%s raised", whose)
+            fault = f"{whose} failed at item {item.item_id!r}: {type(error).__name__}: {error}"
+            raise PluginError(fault, "mend that distribution") from error
+        if len(prompts) != self.prompts_an_item:
+            fault = f"gave {len(prompts)} prompts for item {item.item_id!r}, and says that it gives"
+            mend = f"have prompts_an_item say {len(prompts)}"
+            raise PluginError(f"{whose} {fault} {self.prompts_an_item}", mend)
+        if odd := [prompt for prompt in prompts if not isinstance(prompt, str)]:
+            fault = f"gave item {item.item_id!r} a prompt that is a {type(odd[0]).__name__}, and not a text"
+            raise PluginError(f"{whose} {fault}", "mend that distribution")
+        return prompts
 
     @final
     def ending(self, audit: AuditView, outcome: StageOutcome, store: ArtifactStore) -> Ending:
