@@ -192,6 +192,18 @@ def test_up_status_and_down(home: Path) -> None:
     assert after.code == 1
 
 
+def test_up_leaves_decisions_to_the_registry_that_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROCTOR_REGISTRY_URI", "https://registry.example")
+    with begun("up", "--home", str(home), "--no-triton") as up:
+        wait_until(lambda: LocalStack(home).status() != [], timeout_s=30)
+        running = LocalStack.attach(home)
+        assert "worker-registry" in (names := {row.name for row in running.status()})
+        assert "mlflow" not in names
+        assert running.settings.registry_uri == "https://registry.example"
+        up.send_signal(signal.SIGTERM)
+        up.communicate(timeout=60)
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_up_leaves_nothing(number: signal.Signals, code: int, home: Path) -> None:
     with begun("up", "--home", str(home), "--no-triton") as up:

@@ -12,6 +12,7 @@ from proctor.cli.terminal import print_json, say, table
 from proctor.domain.errors import ExitCode, StackError
 from proctor.localstack.service import ServiceState
 from proctor.localstack.stack import LocalStack, ServiceStatus, StackSpec
+from proctor.runtime.settings import Settings
 
 
 @click.command()
@@ -26,9 +27,11 @@ from proctor.localstack.stack import LocalStack, ServiceStatus, StackSpec
 def up(home: Path, output: str, triton: bool, metrics: bool) -> None:
     """Start the local stack and keep it running: broker, registry, models and workers, on loopback.
 
-    When it is interrupted before everything is ready, it ends what it had started.
+    The registry is a local MLflow, unless PROCTOR_REGISTRY_URI names another. When the command is interrupted before
+    everything is ready, it ends what it had started.
     """
-    with LocalStack(home, StackSpec(triton=triton, metrics=metrics)) as stack:
+    mlflow = Settings.from_environment().registry_uri is None
+    with LocalStack(home, StackSpec(mlflow=mlflow, triton=triton, metrics=metrics)) as stack:
         stack.start(_show_progress)
         services = stack.status()
         stack.detach()
