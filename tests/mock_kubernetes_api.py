@@ -105,8 +105,12 @@ class MockKubernetesApi:
             return
         self.lists += 1
         items = [one for one in self._slices.values() if one["metadata"]["labels"][label] == service]
-        body = {"kind": "EndpointSliceList", "apiVersion": "discovery.k8s.io/v1", "items": items}
-        body |= {"metadata": {"resourceVersion": str(self._version)}}
+        body = {
+            "kind": "EndpointSliceList",
+            "apiVersion": "discovery.k8s.io/v1",
+            "items": items,
+            "metadata": {"resourceVersion": str(self._version)},
+        }
         data = json.dumps(body).encode()
         status = b"%d X" % self.refuses_lists_with if self.refuses_lists_with else b"200 OK"
         writer.write(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import EndpointError
@@ -44,6 +44,9 @@ class ScriptedServer:
         self.sessions += 1
         self.open_sessions += 1
         return ScriptedSession(self)
+
+    async def complete(self, trials: Sequence[Trial], decoding: Decoding, *, deadline_s: float) -> list[Completion]:
+        raise AssertionError("servers that share a shard are asked trial by trial")
 
     async def close(self) -> None:
         self.closed = True

@@ -13,10 +13,10 @@ from proctor.runtime.grpc.own_servers import token_of_own_server
 
 
 class _Shows(
-    grpc.UnaryUnaryClientInterceptor,
-    grpc.UnaryStreamClientInterceptor,
-    grpc.StreamUnaryClientInterceptor,
-    grpc.StreamStreamClientInterceptor,
+    grpc.UnaryUnaryClientInterceptor,  # type: ignore[misc]  # grpc has no type information
+    grpc.UnaryStreamClientInterceptor,  # type: ignore[misc]
+    grpc.StreamUnaryClientInterceptor,  # type: ignore[misc]
+    grpc.StreamStreamClientInterceptor,  # type: ignore[misc]
 ):
     def __init__(self, token: str) -> None:
         self._metadata = [("authorization", f"Bearer {token}")]

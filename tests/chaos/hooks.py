@@ -194,7 +194,9 @@ def _log_the_ledger(control: Control) -> None:
 
     record_all, fail, unreachable = Ledger.record_all, Ledger.fail, Pools.unreachable
 
-    def recorded(self: Ledger, audit_id: str, stage: str, answers: Iterable[Answer]) -> list[Recorded]:
+    def recorded(
+        self: Ledger, audit_id: str, stage: str, answers: Iterable[Answer | tuple[str, str, int, int]]
+    ) -> list[Recorded]:
         rows = list(answers)
         outcomes = record_all(self, audit_id, stage, rows)
         for row, outcome in zip(rows, outcomes, strict=True):

@@ -9,13 +9,14 @@ from __future__ import annotations
 import sys
 
 import atheris
+from atheris.import_hook import instrument_imports
 
 
 def main() -> None:
     """Fuzz until the options say stop."""
     name, *options = sys.argv[1:]
     # What is imported here is what coverage guides by: Proctor's code, and the standard library's parsers in Python.
-    with atheris.instrument_imports(include=["proctor", "json", "csv", "zipfile"]):
+    with instrument_imports(include=["proctor", "json", "csv", "zipfile"]):
         from tests.fuzz.targets.every import TARGETS
 
         target = TARGETS[name]

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from proctor.domain.endpoint import Balance, DnsDiscovery, EndpointSliceDiscovery, EndpointSpec, Replica
-from proctor.inference.balancing.discovery.dns import DnsNames, is_address
+from proctor.domain.host import is_address
+from proctor.inference.balancing.discovery.dns import DnsNames
 from proctor.inference.balancing.discovery.found import Found
 from proctor.inference.balancing.discovery.slice_table import SliceTable
 from proctor.inference.balancing.member import Member

@@ -16,7 +16,6 @@ from proctor.cli.main import main
 from proctor.domain.errors import BadInputError
 from proctor.domain.submitter import DEFAULT, Submitter
 from proctor.gateway.rpc import audit_pb2 as pb
-from proctor.runtime.grpc import tokens as grpc_tokens
 from proctor.runtime.grpc.tokens import (
     MAX_TOKEN_CHARACTERS,
     MAX_TOKENS,
@@ -32,7 +31,7 @@ from tests.integration.audit_support import AuditBench, audit_bench, refused, se
 
 Code = grpc.StatusCode
 ALICE, BOB, OPS = ("0123456789abcdef" + owner * 8 for owner in ("a1", "b2", "c3"))
-TOKENS = {"alice": ALICE, "bob": token_digest(BOB), "ops": {"token": OPS, "operator": True}}
+TOKENS: dict[str, Any] = {"alice": ALICE, "bob": token_digest(BOB), "ops": {"token": OPS, "operator": True}}
 
 
 @pytest.fixture
@@ -215,7 +214,7 @@ def test_each_call_is_held_against_every_token_in_constant_time(monkeypatch: pyt
         compared.append((left, right))
         return in_constant_time(left, right)
 
-    monkeypatch.setattr(grpc_tokens.hmac, "compare_digest", compare)
+    monkeypatch.setattr(hmac, "compare_digest", compare)
     known = tokens(**TOKENS)
     for token in (ALICE, BOB, OPS, "wrong"):
         compared.clear()

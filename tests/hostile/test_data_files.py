@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import json
 import struct
+import subprocess
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from proctor.domain.errors import BadInputError
 from proctor.domain.item import Item
 from proctor.domain.suite import DatasetSection
 from proctor.formats import items as items_module
-from proctor.formats import parquet_rows, rewordings
+from proctor.formats import rewordings
 from proctor.formats.faults import Faults, TooManyFaults
 from proctor.formats.gate_calibration import MAX_BYTES, parse_gate_calibration
 from proctor.formats.items import load_items
@@ -25,7 +27,7 @@ from proctor.formats.logs.lighteval_details import _literal
 from proctor.formats.logs.reading import read_log
 from proctor.formats.meter import ITEM_ROWS, MAX_ROW_BYTES, MAX_ROWS, Limits, Meter
 from proctor.formats.rewordings import match_rewordings, parse_rewordings
-from proctor.formats.rows import jsonl_rows, read_rows
+from proctor.formats.rows import Row, jsonl_rows, read_rows
 from proctor.formats.variants_file import parse_variants
 from tests.hostile.clock import quick
 from tests.hostile.limited import run_limited
@@ -122,13 +124,13 @@ def test_the_process_that_reads_parquet_gets_no_secret_and_no_module_of_the_fold
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PROCTOR_API_KEY", "secret")
     started: list[dict[str, str]] = []
-    popen = parquet_rows.subprocess.Popen
+    popen = subprocess.Popen
 
     def noting(*args: Any, **options: Any) -> Any:
         started.append(options["env"])
         return popen(*args, **options)
 
-    monkeypatch.setattr(parquet_rows.subprocess, "Popen", noting)
+    monkeypatch.setattr(subprocess, "Popen", noting)
     assert len(list(read_rows(path, Faults(str(path))))) == 3
     assert len(started) == 1
     assert "secret" not in started[0].values()
@@ -140,6 +142,7 @@ def test_a_reader_that_is_left_leaves_no_process(tmp_path: Path) -> None:
     rows = read_rows(path, Faults(str(path)))
     next(rows)
     # Closed as the garbage collector would: the child's end is waited for, or this would warn.
+    assert isinstance(rows, Generator)
     rows.close()
 
 
@@ -238,12 +241,12 @@ def eval_archive(path: Path, zeros: int, *, method: int = zipfile.ZIP_DEFLATED) 
 
 def lying(data: bytes, said: int) -> bytes:
     """The archive with another size of its last member, in its directory and before the member."""
-    data = bytearray(data)
-    directory = data.rindex(b"PK\x01\x02")
-    (offset,) = struct.unpack_from("<I", data, directory + 42)
-    struct.pack_into("<I", data, directory + 24, said)
-    struct.pack_into("<I", data, offset + 22, said)
-    return bytes(data)
+    changed = bytearray(data)
+    directory = changed.rindex(b"PK\x01\x02")
+    (offset,) = struct.unpack_from("<I", changed, directory + 42)
+    struct.pack_into("<I", changed, directory + 24, said)
+    struct.pack_into("<I", changed, offset + 22, said)
+    return bytes(changed)
 
 
 @pytest.mark.parametrize("said", [10, 0, 1 << 30])
@@ -334,15 +337,19 @@ def variations() -> Iterator[bytes]:
             yield from (seed[: match.start()] + value + seed[match.end() :] for value in VALUES)
 
 
+def rows_of(data: bytes) -> list[Row]:
+    return list(jsonl_rows(io.BytesIO(data), Faults("x")))
+
+
 def test_every_reader_raises_its_own_error_or_none(tmp_path: Path) -> None:
     path = tmp_path / "file"
     for data in variations():
         path.write_bytes(data)
         tried: list[Callable[[], Any]] = [
-            lambda data=data: parse_rewordings(data, "x"),
-            lambda data=data: parse_variants(data, "x"),
-            lambda data=data: parse_gate_calibration(data, "x"),
-            lambda data=data: list(jsonl_rows(io.BytesIO(data), Faults("x"))),
+            partial(parse_rewordings, data, "x"),
+            partial(parse_variants, data, "x"),
+            partial(parse_gate_calibration, data, "x"),
+            partial(rows_of, data),
         ]
         # The readers that start a process, or load another tool, have their own tests.
         if not data.startswith((b"PAR1", b"PK")) and b'"eval"' not in data:

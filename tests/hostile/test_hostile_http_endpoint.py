@@ -33,9 +33,9 @@ from proctor.inference.worker.retry import asked_wait_s
 from proctor.inference.worker.token_counts import UNSEEN_TOKENS
 from tests.hostile.limited import run_limited
 from tests.hostile.loop_watch import LONGEST_STEP_S, loop_watch
-from tests.hostile.raw_http import raw_http, response
+from tests.hostile.raw_http import Respond, raw_http, response
 
-BACKENDS: dict[str, Any] = {"infer": InferBackend, "openai": OpenAIBackend}
+BACKENDS: dict[str, type[InferBackend] | type[OpenAIBackend]] = {"infer": InferBackend, "openai": OpenAIBackend}
 Attack = Callable[[], Iterable[bytes]]
 
 
@@ -173,12 +173,16 @@ def test_an_answer_longer_than_its_tokens_can_be_is_a_failure_with_the_reason_an
     assert "bytes" in str(got.error)
 
 
+def always(body: bytes) -> Respond:
+    return lambda _: [response(body)]
+
+
 def test_the_longest_answer_of_the_tokens_is_kept_however_its_json_writes_it() -> None:
     longest = " " * (512 * 128)
     wordy = "Ж\n" * (max_answer_bytes(512) // 3)
     for text in (longest, wordy):
         body = json.dumps({"response": text}, ensure_ascii=len(json.dumps(text)) < max_reply_bytes(512) - 100).encode()
-        with raw_http(lambda _, body=body: [response(body)]) as url:
+        with raw_http(always(body)) as url:
             assert ask(url, max_tokens=512)[0].text == text
 
 

@@ -23,7 +23,7 @@ from proctor.runtime.settings import Settings
 from tests.hostile.hub_stand_in import StandInHub, endless, send, stand_in_hub
 
 REVISION = "0123456789abcdef" * 2 + "01234567"
-ROWS = [{"question": f"What is {n} and 1?", "answer": n + 1} for n in range(5)]
+ROWS: list[dict[str, Any]] = [{"question": f"What is {n} and 1?", "answer": n + 1} for n in range(5)]
 JSONL = "".join(json.dumps(row) + "\n" for row in ROWS).encode()
 NAME = "owner/data"
 

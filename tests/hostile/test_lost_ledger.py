@@ -84,8 +84,8 @@ def every_trial_once(bench: Bench, scoring: ScoreAudit) -> None:
     manifest = get_model(bench.artifacts, scoring.manifest, AuditManifest)
     asked = [
         trial.trial_id
-        for one in (*manifest.answered, *manifest.dead)
-        for trial in get_model(bench.artifacts, one.shard, Shard).trials
+        for shard in (*(one.shard for one in manifest.answered), *(one.shard for one in manifest.dead))
+        for trial in get_model(bench.artifacts, shard, Shard).trials
     ]
     assert len(asked) == len(set(asked)) == 200
 

@@ -12,6 +12,7 @@ import os
 import secrets
 import subprocess
 import sys
+import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -26,7 +27,6 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from proctor.domain.errors import BadInputError, StackError
 from proctor.domain.suite_problems import parse_suite
 from proctor.gateway.rpc import audit_pb2 as pb
-from proctor.localstack import socket_folder as folders
 from proctor.localstack.basic_auth import BasicAuth, basic_credentials
 from proctor.localstack.socket_folder import socket_folder
 from proctor.runtime.grpc.own_servers import own_token, token_of_own_server
@@ -210,7 +210,7 @@ def test_a_folder_for_sockets_is_its_owners_alone_however_long_and_odd_its_home_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As short as a folder for temporary files is; that of a test may be too long for a socket in it.
-    monkeypatch.setattr(folders.tempfile, "gettempdir", lambda: "/tmp")
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: "/tmp")
     for home in (Path("/tmp") / f"proctor-{secrets.token_hex(4)}", tmp_path / ("x" * 120), tmp_path / 'a "home"'):
         folder = socket_folder(home, "triton")
         assert folder.stat().st_mode & 0o777 == 0o700
@@ -228,7 +228,7 @@ def test_a_folder_for_sockets_is_its_owners_alone_however_long_and_odd_its_home_
 def test_a_folder_for_sockets_that_somebody_else_took_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folders.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
     taken = socket_folder(tmp_path / ("x" * 120), "triton")
     os.chown(taken, 65534, 65534)
     with pytest.raises(StackError, match="belongs to somebody else"):

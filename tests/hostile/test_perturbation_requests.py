@@ -109,7 +109,7 @@ def labelled(question: str) -> pb.CalibrateRequest:
 
 def test_a_calibration_keeps_so_many_bytes_and_no_more() -> None:
     limits = Limits(max_calibration_bytes=1 << 20)
-    stream = CalibrationStream(pb.CalibrationSettings(benchmark="b"), Flat(), limits)  # type: ignore[arg-type]
+    stream = CalibrationStream(pb.CalibrationSettings(benchmark="b"), Flat(), limits)
     messages = [labelled(f"{n} " + "x" * 100_000) for n in range(12)]
     for message in messages[:10]:
         stream.add([message])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -49,8 +50,7 @@ def test_who_is_refused_a_write_tries_again_as_if_the_server_were_away(tmp_path:
 def test_who_looks_for_a_replica_still_knows_one_by_its_error() -> None:
     from redis._parsers.base import BaseParser
 
-    assert isinstance(
-        BaseParser.parse_error("READONLY You can't write against a read only replica."), redis.ReadOnlyError
-    )
-    assert isinstance(BaseParser.parse_error("OOM command not allowed"), redis.OutOfMemoryError)
-    assert not isinstance(BaseParser.parse_error("ERR syntax error"), redis.ConnectionError)
+    parse_error: Callable[[str], Exception] = BaseParser.parse_error
+    assert isinstance(parse_error("READONLY You can't write against a read only replica."), redis.ReadOnlyError)
+    assert isinstance(parse_error("OOM command not allowed"), redis.OutOfMemoryError)
+    assert not isinstance(parse_error("ERR syntax error"), redis.ConnectionError)

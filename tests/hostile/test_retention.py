@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,6 @@ from proctor.router.ledger.store import Ledger, PlannedShard
 from proctor.router.retention.daily import retain_once
 from proctor.router.retention.forgetting import MIN_RETENTION_DAYS, Forgotten, Period, forget
 from proctor.router.retention.kept import KeptDigests
-from proctor.runtime.artifacts import objects as stored_objects
 from proctor.runtime.artifacts.local import LocalArtifacts
 from proctor.runtime.artifacts.objects import REFRESH_AFTER
 from proctor.runtime.artifacts.packing import object_name
@@ -332,7 +332,7 @@ def test_a_store_that_cannot_be_locked_is_swept_all_the_same(
     def unsupported(*_: object) -> None:
         raise OSError(95, "Operation not supported")
 
-    monkeypatch.setattr(stored_objects.fcntl, "flock", unsupported)
+    monkeypatch.setattr(fcntl, "flock", unsupported)
     orphan = deployment.put(b"orphan")
     assert deployment.forget().objects == 1
     assert not deployment.there(orphan)
@@ -356,6 +356,7 @@ def test_a_run_that_is_broken_off_is_gone_on_with(deployment: Deployment) -> Non
         deployment.put(b"orphan %d" % number)
     steps = forget(deployment.records, deployment.ledger, deployment.store, PERIOD, now=NOW)
     first = next(step.objects for step in steps if step.objects)
+    assert isinstance(steps, Generator)
     steps.close()
     assert 0 < first < 300
     assert deployment.forget().objects == 300 - first

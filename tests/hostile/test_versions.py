@@ -266,11 +266,11 @@ def test_a_decision_event_of_a_newer_version_becomes_a_task_that_a_newer_worker_
 
     names = ("auditId", "auditSuiteId", "modelId", "modelDigest", "fingerprint", "protocolDigest", "reportDigest")
     event = {**dict.fromkeys(names, "x"), "outcome": "review", "reasons": [], "reportPath": "p", "nItems": 1}
-    consumer.dispatch({**event, "mood": "good"}, Arrived())  # type: ignore[arg-type]
+    consumer.dispatch({**event, "mood": "good"}, Arrived())
     assert forwarded == [(WriteDecision, {"event": {**event, "mood": "good"}})]
     assert Delivery(WriteDecision.task, forwarded[0][1]).audit_id == "x"
-    consumer.dispatch({"mood": "good"}, Arrived())  # type: ignore[arg-type]
-    consumer.dispatch(["no event"], Arrived())  # type: ignore[arg-type]
+    consumer.dispatch({"mood": "good"}, Arrived())
+    consumer.dispatch(["no event"], Arrived())
     assert acknowledged == ["ack", "ack", "reject"]
 
 

@@ -67,12 +67,12 @@ def server_of(
         write_paraphraser(folder / name, kind)
         (folder / f"{name}-run").mkdir()
     with (
-        triton_server(folder / "back", folder / "back-run") as translator,
-        triton_server(folder / "plain", folder / "plain-run") as rewriter,
+        triton_server(folder / "back", folder / "back-run") as translating_triton,
+        triton_server(folder / "plain", folder / "plain-run") as rewording_triton,
     ):
 
         def over_grpc(strategy: str) -> Endpoint:
-            server = translator if strategy == "back_translation" else rewriter
+            server = translating_triton if strategy == "back_translation" else rewording_triton
             return Endpoint(f"grpc://127.0.0.1:{server.grpc_port}", lambda: server.answered(PARAPHRASER))
 
         yield over_grpc

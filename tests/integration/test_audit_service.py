@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -47,9 +48,10 @@ def service(bench: AuditBench) -> Iterator[audit_pb2_grpc.AuditServiceStub]:
         yield service
 
 
-def request(bench: AuditBench, **changes: object) -> pb.SubmitRequest:
+def request(bench: AuditBench, **changes: Any) -> pb.SubmitRequest:
     files = [pb.SuiteFile(name="items.jsonl", content=(bench.home / "items.jsonl").read_bytes())]
-    return pb.SubmitRequest(**{"suite": bench.suite_text(), "files": files, **changes})
+    fields: dict[str, Any] = {"suite": bench.suite_text(), "files": files, **changes}
+    return pb.SubmitRequest(**fields)
 
 
 def test_a_submitted_suite_is_on_record_and_begun_before_the_call_returns(
@@ -112,13 +114,14 @@ def test_what_cannot_be_used_is_an_invalid_argument_and_leaves_nothing(
     bench: AuditBench, service: audit_pb2_grpc.AuditServiceStub
 ) -> None:
     twice = [pb.SuiteFile(name="items.jsonl", content=b"")] * 2
-    for changes, match in [
+    faults: list[tuple[dict[str, Any], str]] = [
         ({"suite": "{"}, "suite"),
         ({"suite": ""}, "suite"),
         ({"files": twice}, "sent twice"),
         ({"files": [*request(bench).files, pb.SuiteFile(name="more.csv")]}, "names no file more.csv"),
         ({"priority": 77}, "PRIORITY_HIGH"),
-    ]:
+    ]
+    for changes, match in faults:
         with refused(Code.INVALID_ARGUMENT, match):
             service.Submit(request(bench, **changes))
     assert (bench.records.audits(), bench.sent) == ([], [])
@@ -205,13 +208,13 @@ def test_watches_leave_room_for_other_calls(bench: AuditBench) -> None:
 
 def test_a_caller_who_leaves_a_watch_gives_back_the_place(bench: AuditBench) -> None:
     audit = bench.submitted()
-
-    def there_is_room() -> bool:
-        with suppress(grpc.RpcError):
-            return bool(next(service.Watch(pb.WatchRequest(audit=audit), timeout=30)).audit_id)
-        return False
-
     with serving(bench.desk, limits=Limits(max_watches=1)) as address, stub(address) as service:
+
+        def there_is_room() -> bool:
+            with suppress(grpc.RpcError):
+                return bool(next(service.Watch(pb.WatchRequest(audit=audit), timeout=30)).audit_id)
+            return False
+
         first = service.Watch(pb.WatchRequest(audit=audit, interval_s=0.1), timeout=30)
         next(first)
         assert not there_is_room()

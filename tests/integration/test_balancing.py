@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -23,6 +23,8 @@ from tests.forwarder import Forwarder, forwarding
 from tests.misbehaving_http import misbehaving_http
 from tests.misbehaviour import BROKEN, Stage, tell
 from tests.support import free_port, wait_until
+
+T = TypeVar("T")
 
 THIS, OTHER = "sha256:" + "ab" * 32, "sha256:" + "cd" * 32
 
@@ -66,8 +68,8 @@ def trials_of(*prompts: str) -> list[Trial]:
     return [Trial(arm=Arm.CANONICAL, item_id=str(place), prompt=prompt) for place, prompt in enumerate(prompts)]
 
 
-def used(spec: EndpointSpec, use: Callable[[Backend], Any]) -> Any:
-    async def main() -> Any:
+def used(spec: EndpointSpec, use: Callable[[Backend], Awaitable[T]]) -> T:
+    async def main() -> T:
         backend = open_backend(spec, Settings(home=Path()))
         try:
             return await use(backend)

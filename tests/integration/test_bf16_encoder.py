@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -14,7 +15,7 @@ from proctor.domain.suite import PerturbationSection
 from proctor.formats.rewordings import match_rewordings, parse_rewordings
 from proctor.perturbation.admission.gate import rounded_distance
 from proctor.perturbation.distances import PairDistances
-from proctor.perturbation.encoder import Bf16Encoder, Encoder, SentenceEncoder
+from proctor.perturbation.encoder import Bf16Encoder, Encoder, SentenceEncoder, Vectors
 from proctor.perturbation.encoder.rough import LEAST_MARGIN
 from proctor.perturbation.encoder.weights import installed_folder
 from proctor.perturbation.engine import build
@@ -58,10 +59,10 @@ class Once:
         self.name = self.digest = self.fingerprint = "once"
         self.exact, self.errors = encoder.exact, Bf16Encoder(encoder.exact).errors
 
-    def encode(self, texts: list[str]) -> np.ndarray:
+    def encode(self, texts: Sequence[str]) -> Vectors:
         return np.stack([self._exact[text] for text in texts])
 
-    def encode_roughly(self, texts: list[str]) -> np.ndarray:
+    def encode_roughly(self, texts: Sequence[str]) -> Vectors:
         return np.stack([self._rough[text] for text in texts])
 
 

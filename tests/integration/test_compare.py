@@ -215,7 +215,7 @@ def test_bad_input_is_one_line_on_stderr_and_exit_2(
         ),
     ],
 )
-def test_a_filter_is_the_logs_own_and_an_extractor_is_proctors(options: dict[str, str], words: str) -> None:
+def test_a_filter_is_the_logs_own_and_an_extractor_is_proctors(options: dict[str, Any], words: str) -> None:
     with pytest.raises(BadInputError, match=words):
         compare_logs(*lm_eval_logs(), **options)
 

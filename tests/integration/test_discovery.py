@@ -6,13 +6,15 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
 from proctor.domain.endpoint import DnsDiscovery, EndpointSliceDiscovery
-from proctor.inference.balancing.discovery.dns import DnsNames, addresses_of, with_host
+from proctor.inference.balancing.discovery.dns import DnsNames, with_host
 from proctor.inference.balancing.discovery.endpoint_slices import EndpointSlices
 from proctor.inference.balancing.discovery.found import Discovery, Found
+from proctor.inference.look_up import addresses_of
 from proctor.inference.worker import retry
 from tests.mock_kubernetes_api import NAMESPACE, SERVICE, MockKubernetesApi, mock_kubernetes_api
 from tests.support import missing
@@ -49,7 +51,7 @@ async def watching(discovery: Discovery) -> AsyncIterator[Seen]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-def slices(api: MockKubernetesApi, **settings: object) -> EndpointSlices:
+def slices(api: MockKubernetesApi, **settings: Any) -> EndpointSlices:
     try:
         from kubernetes.aio import client
     except ModuleNotFoundError:
@@ -57,15 +59,13 @@ def slices(api: MockKubernetesApi, **settings: object) -> EndpointSlices:
     settings = {"namespace": NAMESPACE, "service": SERVICE, "port": "grpc"} | settings
     configuration = client.Configuration(host=f"http://127.0.0.1:{api.port}")
     return EndpointSlices(
-        EndpointSliceDiscovery(**settings),  # type: ignore[arg-type]
+        EndpointSliceDiscovery(**settings),
         configuration=configuration,
         rng=random.Random(0),
     )
 
 
-def with_cluster(
-    use: Callable[[MockKubernetesApi, Seen], Awaitable[None]], *addresses: str, **settings: object
-) -> None:
+def with_cluster(use: Callable[[MockKubernetesApi, Seen], Awaitable[None]], *addresses: str, **settings: Any) -> None:
     async def main() -> None:
         async with mock_kubernetes_api(addresses) as api, watching(slices(api, **settings)) as seen:
             await use(api, seen)

@@ -94,7 +94,10 @@ def test_a_router_puts_aside_what_is_no_message_and_handles_what_is(tmp_path: Pa
             client.lpush("router", entry)
         place.send(Reconcile())
         wait_until(
-            lambda: ("Task router.reconcile" in worker.log and client.llen("router") == 0) or worker.process.poll(),
+            lambda: (
+                ("Task router.reconcile" in worker.log and client.llen("router") == 0)
+                or worker.process.poll() is not None
+            ),
             what="the message behind the others",
         )
         wait_until(lambda: client.llen(KEY) >= len(FOREIGN) or worker.process.poll() is not None, what="dead letters")

@@ -155,8 +155,13 @@ class AnyOrder(RuleBasedStateMachine):
 
 def test_no_trial_is_lost_or_counted_twice_in_any_order_of_steps(valkey_url: str) -> None:
     ledger = Ledger(f"{valkey_url}/1")
+
+    class Here(AnyOrder):
+        def __init__(self) -> None:
+            super().__init__(ledger)
+
     run_state_machine_as_test(
-        lambda: AnyOrder(ledger),
+        Here,
         settings=settings(
             max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
         ),

@@ -20,7 +20,7 @@ from proctor.domain.messages import BuildVariants
 from proctor.domain.suite import DatasetSection, PerturbationSection
 from proctor.formats.items import load_items
 from proctor.formats.rewordings import match_rewordings, parse_rewordings
-from proctor.perturbation.encoder import SentenceEncoder, Vectors, distances, resolve_encoder
+from proctor.perturbation.encoder import ResolvedEncoder, SentenceEncoder, Vectors, distances, resolve_encoder
 from proctor.perturbation.engine import build
 from proctor.perturbation.library.store import VariantLibrary
 from proctor.perturbation.strategies.compose import Chain
@@ -68,7 +68,7 @@ class CountingEncoder:
 
 
 @pytest.fixture(scope="module")
-def minilm() -> SentenceEncoder:
+def minilm() -> ResolvedEncoder:
     try:
         encoder = resolve_encoder(None)
         encoder.encode(["warm up"])

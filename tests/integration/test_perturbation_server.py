@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from proctor.domain.errors import EncoderError
 from proctor.domain.item import Item
 from proctor.domain.suite import PerturbationSection
-from proctor.perturbation.encoder import SentenceEncoder, resolve_encoder
+from proctor.perturbation.encoder import ResolvedEncoder, SentenceEncoder, resolve_encoder
 from proctor.perturbation.engine import build
 from proctor.perturbation.library.store import VariantLibrary
 from proctor.perturbation.recipe import Recipe
@@ -34,7 +35,7 @@ MIB = 1 << 20
 
 
 @pytest.fixture(scope="module")
-def minilm() -> SentenceEncoder:
+def minilm() -> ResolvedEncoder:
     try:
         encoder = resolve_encoder(None)
         encoder.encode(["warm up"])
@@ -335,5 +336,5 @@ def test_every_method_of_the_contract_is_served(server: Server) -> None:
     methods = pb.DESCRIPTOR.services_by_name["Perturbation"].methods
     with server.channel() as channel:
         calls = [channel.stream_stream(f"/{SERVICE}/{method.name}")(iter([]), timeout=20) for method in methods]
-        codes = [code_of(lambda call=call: list(call))[0] for call in calls]
+        codes = [code_of(partial(list, call))[0] for call in calls]
     assert codes == [grpc.StatusCode.INVALID_ARGUMENT] * 3

@@ -41,7 +41,7 @@ def end_the_wait(valkey_url: str, pool: str) -> Iterator[Callable[[], float]]:
         def end() -> float:
             key = f"proctor:pool:{{{pool}}}:breaker"
             seconds, microseconds = client.time()
-            left = int(client.hget(key, "until")) / 1000 - seconds - microseconds / 1e6
+            left: float = int(client.hget(key, "until")) / 1000 - seconds - microseconds / 1e6
             client.hset(key, "until", 0)
             return left
 
@@ -160,7 +160,9 @@ def test_while_the_servers_are_away_one_shard_probes_after_each_wait(
 ) -> None:
     assert pools.away_for(pool) is None
     assert pools.unreachable(pool, "a", STAGE, "s0") == Outage(counts=True, since_s=0.0)
-    assert pools.away_for(pool) >= 0.0
+    away_for_s = pools.away_for(pool)
+    assert away_for_s is not None
+    assert away_for_s >= 0.0
     assert claim(pools, pool, "a", shards(3)) == Claim((), False, ())
     end_the_wait()
     assert claim(pools, pool, "a", shards(3, 1)) == Claim(("s1",), True, ())
@@ -376,8 +378,13 @@ class Sharing(RuleBasedStateMachine):
 
 def test_credits_are_shared_by_the_definition_of_a_fair_share_in_any_order_of_claims(valkey_url: str) -> None:
     pools = Pools(f"{valkey_url}/3")
+
+    class Here(Sharing):
+        def __init__(self) -> None:
+            super().__init__(pools)
+
     run_state_machine_as_test(
-        lambda: Sharing(pools),
+        Here,
         settings=settings(
             max_examples=60, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
         ),

@@ -11,7 +11,7 @@ import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redis.backoff import NoBackoff
-from redis.cluster import key_slot
+from redis.crc import key_slot
 from redis.retry import Retry
 
 from proctor.domain.errors import StoreError

@@ -163,11 +163,12 @@ def test_a_long_list_of_prompts_is_planned_a_slice_after_another(bench: Bench, m
 def test_a_model_whose_rewordings_are_all_in_the_library_is_not_contacted(bench: Bench) -> None:
     audit = bench.submit()
     sent: list[Message] = []
-    for step in (
+    steps: tuple[Callable[[], None], ...] = (
         lambda: tasks.start(StartAudit(audit_id=audit)),
         lambda: tasks.endpoint_probed(probed(audit)),
         lambda: tasks.variants_built(VariantsBuilt(audit_id=audit, variants=bench.variants(audit))),
-    ):
+    )
+    for step in steps:
         step()
         sent += bench.sent
     (scoring,) = finish_stage(bench)

@@ -12,6 +12,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -243,7 +244,7 @@ def test_a_service_that_dies_is_started_again_and_the_others_go_on(tmp_path: Pat
     second = stack.status()[1]
     for times in (1, 2):
         old = kill(stack, "first")
-        wait_until(lambda old=old: is_back(stack, "first", old))
+        wait_until(partial(is_back, stack, "first", old))
         assert stack.status()[0].detail == f"restart {times}: it was killed by SIGKILL"
         stack.check()
     assert stack.status()[1] == second

@@ -16,7 +16,7 @@ from proctor.cli.main import main
 from proctor.cli.variants import building as variants_building
 from proctor.domain.canonical import bytes_digest
 from proctor.domain.errors import EncoderError
-from proctor.perturbation.encoder import SentenceEncoder, resolve_encoder
+from proctor.perturbation.encoder import ResolvedEncoder, SentenceEncoder, resolve_encoder
 from proctor.perturbation.library.fidelity import CleanModel, measure_fidelity, record_fidelity
 from proctor.runtime.records.store import Records
 from tests.support import REPOSITORY, missing
@@ -59,7 +59,7 @@ class Answer:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def encoder() -> SentenceEncoder:
+def encoder() -> ResolvedEncoder:
     """Every command makes an encoder of its own; loading one tells whether it can."""
     try:
         found = resolve_encoder(None)

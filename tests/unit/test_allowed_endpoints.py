@@ -29,7 +29,7 @@ LISTED = {
 NOBODY_S = "https://api.elsewhere.example/v1"
 
 
-def settings(others: str = "loopback", **endpoints: OperatorEndpoint) -> Settings:
+def settings(others: str = "loopback", /, **endpoints: OperatorEndpoint) -> Settings:
     return Settings(home=Path(), endpoints={**LISTED, **endpoints}, other_endpoints=OtherEndpoints(others))
 
 
@@ -187,7 +187,7 @@ def test_a_model_that_is_named_like_an_endpoint_is_asked_there_and_any_other_bes
     assert (own.url, own.served_name) == ("https://approved.example/v1", "approved")
 
 
-PRIVATE = {"dataset_config.private": True}
+PRIVATE: dict[str, Any] = {"dataset_config.private": True}
 
 
 @pytest.mark.parametrize("endpoint", ["org/approved", "https://approved.example/v1/x", "http://127.0.0.1:8000/v1"])

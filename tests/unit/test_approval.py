@@ -38,9 +38,10 @@ LIMITS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(params=FAMILIES.values(), ids=FAMILIES)
+@pytest.fixture(params=FAMILIES.values(), ids=list(FAMILIES))
 def family(request: pytest.FixtureRequest) -> Family:
-    return request.param
+    one: Family = request.param
+    return one
 
 
 def suite(sections: dict[str, Any]) -> Suite:
@@ -187,8 +188,9 @@ def test_the_smallest_leaked_share_is_found_four_times_in_five_by_the_tests_them
 
 def test_more_rewordings_find_smaller_shares() -> None:
     shares = [detectable_share(FAMILIES["beta_1_1"], 300, v, np.random.default_rng(1)) for v in (2, 3, 4, 9)]
-    assert all(share is not None for share in shares)
-    assert shares == sorted(shares, reverse=True)
+    found = [share for share in shares if share is not None]
+    assert len(found) == len(shares)
+    assert found == sorted(found, reverse=True)
 
 
 def test_a_handful_of_items_finds_no_share_at_all() -> None:

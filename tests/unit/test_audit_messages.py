@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from google.protobuf.message import Message
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from proctor.domain.decision import DecisionOutcome, Reason
 from proctor.domain.errors import BadInputError
@@ -60,12 +62,13 @@ def test_a_submission_comes_back_from_the_wire_as_it_was(status: AuditStatus, st
 
 
 def test_a_message_has_every_field_of_its_type() -> None:
-    for message, model in [
+    pairs: list[tuple[type[Message], type[BaseModel]]] = [
         (pb.Audit, AuditStatus),
         (pb.Trials, Trials),
         (pb.Spent, TokensSpent),
         (pb.Decision, Verdict),
-    ]:
+    ]
+    for message, model in pairs:
         assert {field.name for field in message.DESCRIPTOR.fields} == set(model.model_fields)
 
 
@@ -73,7 +76,14 @@ def test_a_priority_that_is_left_out_is_the_normal_one() -> None:
     assert priority_of(pb.SubmitRequest().priority) is Priority.NORMAL
 
 
-@pytest.mark.parametrize("audit", [pb.Audit(), pb.Audit(state=99), pb.Audit(state="AUDIT_STATE_DECIDED", decision={})])
+@pytest.mark.parametrize(
+    "audit",
+    [
+        pb.Audit(),
+        pb.Audit(state=99),  # type: ignore[arg-type]  # a state of a later version
+        pb.Audit(state="AUDIT_STATE_DECIDED", decision={}),
+    ],
+)
 def test_a_state_or_an_outcome_that_is_not_known_is_refused(audit: pb.Audit) -> None:
     with pytest.raises(BadInputError, match="does not know"):
         status_of(audit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,9 +15,7 @@ from proctor.gateway.watching import watch
 from proctor.runtime.records.audit_state import AuditState
 
 
-def status(
-    done: int, *, planned: int = 1_000, dead: int = 0, stage: str | None = "answer", **more: object
-) -> AuditStatus:
+def status(done: int, *, planned: int = 1_000, dead: int = 0, stage: str | None = "answer", **more: Any) -> AuditStatus:
     trials = None if stage is None else Trials(planned=planned, done=done, under_way=0, dead=dead)
     values = {"audit_id": "a-1", "suite": "s", "model_id": "m", "state": AuditState.ANSWERING, **more}
     return AuditStatus.model_validate({**values, "stage": stage, "trials": trials})
@@ -60,7 +59,7 @@ def test_another_stage_and_a_stage_that_was_restarted_begin_afresh() -> None:
 
 
 @pytest.mark.parametrize("still", [{"paused": True}, {"state": AuditState.FAILED}, {"stage": None}])
-def test_what_does_not_run_has_no_pace_and_its_rest_is_not_counted_afterwards(still: dict[str, object]) -> None:
+def test_what_does_not_run_has_no_pace_and_its_rest_is_not_counted_afterwards(still: dict[str, Any]) -> None:
     meter = PaceMeter()
     meter.measured(status(0), 0.0)
     assert meter.measured(status(64, **still), 5.0).rate is None

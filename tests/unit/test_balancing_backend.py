@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -137,8 +138,8 @@ def test_a_server_that_fails_is_left_alone() -> None:
 
 def test_a_server_that_is_back_is_asked_again_after_one_trial_has_shown_it(monkeypatch: pytest.MonkeyPatch) -> None:
     passed = 0.0
-    clock = balanced.time.monotonic
-    monkeypatch.setattr(balanced.time, "monotonic", lambda: clock() + passed)
+    clock = time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: clock() + passed)
 
     async def use(backend: BalancedBackend, servers: ScriptedServers) -> None:
         nonlocal passed

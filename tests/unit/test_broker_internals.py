@@ -187,7 +187,8 @@ def test_redis_py_makes_its_errors_by_a_table_of_their_first_words(monkeypatch: 
         pass
 
     monkeypatch.setitem(BaseParser.EXCEPTION_CLASSES, "NOREPLICAS", Refused)
-    assert isinstance(BaseParser.parse_error("NOREPLICAS Not enough good replicas to write."), Refused)
+    parse_error: Callable[[str], Exception] = BaseParser.parse_error
+    assert isinstance(parse_error("NOREPLICAS Not enough good replicas to write."), Refused)
     assert {"OOM", "READONLY"} <= BaseParser.EXCEPTION_CLASSES.keys()
 
 

@@ -93,7 +93,8 @@ def test_nineteen_blocks_and_an_item_are_enough_at_95_percent() -> None:
     assert (found.n_calibration, found.n_needed, found.guaranteed) == (19, 19, 0.95)
     assert (found.low, found.high) == (1.0, 1.0)
     runs = conformal_next_run(np.full(20, 0.5), rng=np.random.default_rng(0))
-    assert (runs.n_calibration, runs.low, runs.high) == (19, pytest.approx(0.5), pytest.approx(0.5))
+    assert runs.n_calibration == 19
+    assert (runs.low, runs.high) == pytest.approx((0.5, 0.5))
 
 
 def test_many_items_give_half_of_the_blocks_to_calibration() -> None:

@@ -1,19 +1,22 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 from proctor.evidence.planning.families import FAMILIES, KNOWN, Dependence, Family
 
 
-@pytest.fixture(params=FAMILIES.values(), ids=FAMILIES)
+@pytest.fixture(params=FAMILIES.values(), ids=list(FAMILIES))
 def family(request: pytest.FixtureRequest) -> Family:
-    return request.param
+    one: Family = request.param
+    return one
 
 
 def _within(seen: float, expected: float, draws: int) -> bool:
     """Five standard errors of a share: a false alarm once in a million."""
-    return abs(seen - expected) < 5 * np.sqrt(0.25 / draws)
+    return abs(seen - expected) < 5 * math.sqrt(0.25 / draws)
 
 
 def test_a_clean_model_is_as_accurate_in_either_wording(family: Family) -> None:

@@ -88,7 +88,7 @@ def test_a_measurement_is_recorded_once_and_never_changed() -> None:
 
 def test_each_strategy_benchmark_model_and_set_of_rewordings_has_its_own_measurement() -> None:
     rows, answers = FidelityMemory(), paired([1, 0], [1, 1], [1, 1])
-    changes = (
+    changes: tuple[dict[str, Any], ...] = (
         {}, {"strategy": "imported"}, {"benchmark": "c"}, {"variants": "sha256:w"},
         {"model": MODEL._replace(digest="sha256:" + "d" * 64)},
     )  # fmt: skip

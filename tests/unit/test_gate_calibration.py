@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -344,6 +345,14 @@ def test_the_engine_refuses_a_window_that_was_not_resolved() -> None:
 
 class NoRows:
     """A record store that nobody may ask."""
+
+    def library_get(self, keys: Sequence[str]) -> NoReturn:
+        raise AssertionError("nobody may ask")
+
+    def library_put(self, rows: Mapping[str, Mapping[str, Any]], origin: Mapping[str, str] | None = None) -> NoReturn:
+        raise AssertionError("nobody may ask")
+
+    library_origins = library_get
 
 
 def _suite_json(changes: dict[str, str]) -> bytes:

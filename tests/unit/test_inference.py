@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import json
+import platform
 import random
 from pathlib import Path
 
@@ -211,7 +212,7 @@ def test_only_the_server_and_one_stub_are_taken_out_of_the_wheel() -> None:
 
 def test_a_machine_that_cannot_run_triton_is_told_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PROCTOR_TRITON_SERVER", raising=False)
-    monkeypatch.setattr(triton_server.platform, "machine", lambda: "aarch64")
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
     assert "Linux x86-64 only" in str(triton_server.obstacle())
     assert triton_server.find() is None
     monkeypatch.undo()

@@ -198,5 +198,5 @@ def test_an_outcome_goes_by_the_name_that_is_asked_for() -> None:
     outcome = Outcome.model_validate(OLD_ROW)
     assert outcome.of_item("i") is outcome
     renamed = outcome.of_item("twin")
-    assert {one.item_id for one in (*renamed.variants, *renamed.rejections)} == {"twin"}
+    assert {one.item_id for one in renamed.variants} | {one.item_id for one in renamed.rejections} == {"twin"}
     assert renamed.of_item("i") == outcome

@@ -198,9 +198,9 @@ def _renaming(pairs: Any, question: str = "Ann buys 3 apples, then 4 more. What 
     ],
 )
 def test_a_forged_renaming_cannot_hide_a_change(pairs: Any, fault: str) -> None:
-    for options in ({}, {"remeasure": True}):
+    for remeasure in (False, True):
         with pytest.raises(BadInputError, match=rf"v\.jsonl:2: 'b-1': a variant declares .*{fault}"):
-            _admit(_renaming(pairs), **options)
+            _admit(_renaming(pairs), remeasure=remeasure)
 
 
 def test_a_renaming_of_names_alone_is_honoured() -> None:

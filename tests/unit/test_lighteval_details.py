@@ -69,7 +69,10 @@ def old(number: int, metrics: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 def test_details_are_a_run_for_each_metric_that_says_right_or_wrong(tmp_path: Path) -> None:
-    em = [{"em": 1.0, "rouge": 0.4, "judgement": "good", "loose": 1}, {"em": 0.0, "rouge": 1.0, "loose": 1}]
+    em: list[dict[str, Any]] = [
+        {"em": 1.0, "rouge": 0.4, "judgement": "good", "loose": 1},
+        {"em": 0.0, "rouge": 1.0, "loose": 1},
+    ]
     first, second = read_log(written(tmp_path, [new(n, metric) for n, metric in enumerate(em)]))
     assert (first.extractor, second.extractor, first.format, first.token_limit) == ("em", "loose", "lighteval", 256)
     assert [answer.correct for answer in first.answers] == [True, False]

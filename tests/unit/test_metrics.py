@@ -176,8 +176,7 @@ def test_an_attempt_that_raises_has_failed_and_is_not_in_flight_any_more(registr
     ],
 )
 def test_a_shards_outcome_is_what_the_router_is_told(answer: dict[str, Any], outcome: str) -> None:
-    answer = ShardAnswer(shard_id="s", attempt=1, **answer)
-    assert ShardOutcome.of(answer) == outcome
+    assert ShardOutcome.of(ShardAnswer(shard_id="s", attempt=1, **answer)) == outcome
 
 
 class Ping(Reconcile):

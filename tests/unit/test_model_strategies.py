@@ -14,7 +14,7 @@ from proctor.domain.errors import BadInputError
 from proctor.domain.item import Item, Rejection
 from proctor.domain.strategies import MODEL_STRATEGIES
 from proctor.domain.suite import PerturbationSection
-from proctor.domain.trial import PARAPHRASE_STAGE, Arm, Trial
+from proctor.domain.trial import PARAPHRASE_STAGE, Arm, Completion, Trial
 from proctor.perturbation.admission.gate import screen
 from proctor.perturbation.candidate import Candidate
 from proctor.perturbation.library.store import library_key
@@ -28,6 +28,7 @@ from tests.unit.rewording_models import (
     ITEM,
     REWORDINGS,
     SECTION,
+    Reply,
     Script,
     ScriptedModel,
     chain_of,
@@ -50,7 +51,8 @@ def _proposals(
     strategy: str, say: Script = faithful, item: Item = ITEM, *, limit: int = 4, seed: int = 0, **changes: Any
 ) -> tuple[list[Proposal], ScriptedModel]:
     """Every attempt after as many rounds as it takes, and the model that was asked."""
-    model, chain, answers = ScriptedModel(say), chain_of(_section(strategy, **changes)), {}
+    model, chain = ScriptedModel(say), chain_of(_section(strategy, **changes))
+    answers: dict[str, Completion] = {}
     while True:
         made = list(chain.proposals(item, seed=seed, limit=limit, answers=answers))
         waiting = [one for one in made if isinstance(one, Trial)]
@@ -187,7 +189,7 @@ def test_a_reply_of_no_use_is_a_rejection_with_its_reason(name: str, reply: Any,
 
 
 def test_one_bad_reply_leaves_the_other_candidates_alone() -> None:
-    replies = {0: "I cannot help with that.", 1: REWORDINGS[ITEM.question][0], 2: failing(), 3: cut_off()}
+    replies: list[Reply] = ["I cannot help with that.", REWORDINGS[ITEM.question][0], failing(), cut_off()]
     made, _ = _proposals("paraphrase_llm", lambda question, trial: replies[trial.replicate])
     assert _reasons(made) == ["refused", "candidate", "model_failed", "truncated"]
 

@@ -103,5 +103,7 @@ def test_a_registry_s_user_and_password_are_read_and_not_kept_in_its_url() -> No
     with MlflowClient("http://me%40work:pa:ss@Host:5000/mlflow/", environ={}) as client:
         assert client.uri == "http://host:5000/mlflow"
         request = client._http.build_request("GET", "x")
-        sent = next(client._http.auth.sync_auth_flow(request)).headers["Authorization"]
+        auth = client._http.auth
+        assert auth is not None
+        sent = next(auth.sync_auth_flow(request)).headers["Authorization"]
     assert b64decode(sent.removeprefix("Basic ")) == b"me@work:pa:ss"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -14,7 +15,7 @@ from statsmodels.stats.contingency_tables import mcnemar
 
 from proctor.domain.errors import BadInputError
 from proctor.domain.run_log import LoggedAnswer, RunLog
-from proctor.evidence.paired.comparison import PairedVerdict, compare_runs
+from proctor.evidence.paired.comparison import compare_runs
 from proctor.evidence.paired.discordance import (
     PairCounts,
     agresti_min,
@@ -24,11 +25,12 @@ from proctor.evidence.paired.discordance import (
     minimum_detectable_difference,
     paired_sample_size,
 )
+from proctor.evidence.paired.results import PairedVerdict
 
 COUNTS = st.builds(PairCounts, *[st.integers(0, 200)] * 4)
 
 
-def run(right: list[bool | None], *, extractor: str = "x", source: str = "log", cut: int | None = None) -> RunLog:
+def run(right: Sequence[bool | None], *, extractor: str = "x", source: str = "log", cut: int | None = None) -> RunLog:
     """A run over items i0, i1, …; the first `cut` answers are truncated, None: the log does not say."""
     return RunLog(
         source,
@@ -152,6 +154,7 @@ def test_a_difference_that_cannot_be_is_refused(difference: float, discordance: 
 
 def test_no_discordant_item_promises_no_perfect_test() -> None:
     share = discordance_of(PairCounts(100, 0, 0, 0))
+    assert share is not None
     assert share == pytest.approx(0.037, abs=0.001)
     assert (minimum_detectable_difference(100, share) or 0) > 0.03
     assert minimum_detectable_difference(2, 0.5) is None
@@ -275,7 +278,7 @@ def test_one_run_cut_more_often_makes_the_comparison_invalid_and_says_so() -> No
     assert both_cut.verdict is PairedVerdict.A_BETTER
 
 
-def counting(right: list[bool], tokens: list[int | None], limit: int | None) -> RunLog:
+def counting(right: list[bool], tokens: Sequence[int | None], limit: int | None) -> RunLog:
     answers = (
         LoggedAnswer(f"i{n}", one, n, tokens=count) for n, (one, count) in enumerate(zip(right, tokens, strict=True))
     )

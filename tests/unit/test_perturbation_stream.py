@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import grpc
 import numpy as np
@@ -187,7 +187,10 @@ class BrokenRows:
     def library_get(self, keys: Sequence[str]) -> NoReturn:
         raise OperationalError("SELECT secret FROM variant_library", {"key": keys}, Exception("disk I/O error"))
 
-    library_put = library_origins = library_get
+    def library_put(self, rows: Mapping[str, Mapping[str, Any]], origin: Mapping[str, str] | None = None) -> NoReturn:
+        self.library_get(list(rows))
+
+    library_origins = library_get
 
 
 def test_a_record_store_that_fails_is_unavailable_and_its_statement_stays_inside(tmp_path: Path) -> None:

@@ -12,10 +12,11 @@ import pytest
 
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import BadInputError, EndpointError
+from proctor.domain.host import is_public
 from proctor.domain.trial import Arm, Decoding, Trial
 from proctor.inference.http import public_place
 from proctor.inference.http.openai import OpenAIBackend
-from proctor.inference.http.public_place import is_public, peer_check, place_of, public_addresses
+from proctor.inference.http.public_place import peer_check, place_of, public_addresses
 from proctor.inference.worker.open_backend import open_backend
 from proctor.runtime.settings import Settings
 from proctor.runtime.triton_channel import triton_address
@@ -183,7 +184,12 @@ def test_the_address_is_checked_at_every_connection_and_not_once(
     resolver: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checked: list[str] = []
-    monkeypatch.setattr(public_place, "is_public", lambda address: checked.append(address) or True)
+
+    def noted(address: str) -> bool:
+        checked.append(address)
+        return True
+
+    monkeypatch.setattr(public_place, "is_public", noted)
     resolver["models.example"] = ["1.1.1.1"]
 
     async def connect_twice() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from random import Random
 
 import numpy as np
 import pytest
@@ -85,14 +86,14 @@ def _near_an_end(draw: st.DrawFn) -> tuple[tuple[float, float], list[float]]:
 
 @given(_near_an_end(), st.randoms(use_true_random=False), st.sampled_from(["worst", "any"]))
 def test_errors_within_the_margin_change_no_decision(
-    case: tuple[tuple[float, float], list[float]], random: object, kind: str
+    case: tuple[tuple[float, float], list[float]], random: Random, kind: str
 ) -> None:
     window, distances = case
     middle = sum(window) / 2
 
     def error(distance: float) -> float:
         if kind == "any":
-            return random.uniform(-MOST, MOST)  # type: ignore[attr-defined]
+            return random.uniform(-MOST, MOST)
         # Towards the nearer end and across it.
         end = window[0] if distance < middle else window[1]
         return math.copysign(MOST, end - distance)
@@ -116,10 +117,10 @@ def test_larger_errors_change_no_decision_once_one_of_half_their_size_was_observ
 
 @given(_near_an_end(), st.integers(1, 7), st.floats(0.003, 0.2), st.randoms(use_true_random=False))
 def test_pairs_that_come_in_several_calls_are_decided_alike_or_the_encoder_is_refused(
-    case: tuple[tuple[float, float], list[float]], calls: int, largest: float, random: object
+    case: tuple[tuple[float, float], list[float]], calls: int, largest: float, random: Random
 ) -> None:
     window, distances = case
-    errors = [random.uniform(largest / 2 + 1e-4, largest) for _ in distances]  # type: ignore[attr-defined]
+    errors = [random.uniform(largest / 2 + 1e-4, largest) for _ in distances]
     encoder, pairs = _encoder(distances, errors)
     measured = PairDistances(encoder, window=window)
     decisions: list[str] = []

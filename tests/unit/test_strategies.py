@@ -17,6 +17,7 @@ from scipy.stats import chisquare
 from proctor.domain.errors import BadInputError
 from proctor.domain.item import Item
 from proctor.formats.rewordings import match_rewordings, parse_rewordings
+from proctor.perturbation.strategies.base import Strategy
 from proctor.perturbation.strategies.compose import Chain, make_chain
 from proctor.perturbation.strategies.imported import Imported
 from proctor.perturbation.strategies.option_shuffle import OptionShuffle
@@ -130,7 +131,7 @@ def test_a_chain_changes_question_and_options_in_every_candidate() -> None:
     assert {(one.strategy, one.level) for one in candidates} == {("wordings+option_shuffle", 2)}
 
 
-RULES = {**RULE_STRATEGIES, "option_shuffle": OptionShuffle}
+RULES: dict[str, type[Strategy]] = {**RULE_STRATEGIES, "option_shuffle": OptionShuffle}
 
 
 def test_a_rule_without_a_place_is_left_out_where_another_rule_has_one() -> None:

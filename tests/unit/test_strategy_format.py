@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proctor.domain.item import Item
 from proctor.perturbation.strategies.formatting import Formatting
 from proctor.text.normalise import words
 from tests.unit.strategy_checks import candidates, questions, stories
 
 
 @given(stories(), st.integers(0, 99))
-def test_words_and_their_order_stay(item, seed) -> None:
+def test_words_and_their_order_stay(item: Item, seed: int) -> None:
     for one in candidates(Formatting(), item.question, seed=seed):
         assert words(one.question) == words(item.question)
 

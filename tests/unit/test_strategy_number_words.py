@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proctor.domain.item import Item
 from proctor.perturbation.strategies.number_words import NUMBERS, WORDS, NumberWords
 from proctor.text.numerals import numerals
 from tests.unit.strategy_checks import candidates, gsm8k, questions, stories
@@ -51,7 +52,7 @@ def test_words_and_numbers_are_each_others_inverse() -> None:
 
 
 @given(stories(), st.integers(0, 99))
-def test_the_multiset_of_numerals_is_kept_exactly(item, seed) -> None:
+def test_the_multiset_of_numerals_is_kept_exactly(item: Item, seed: int) -> None:
     for one in candidates(NumberWords(), item.question, seed=seed):
         assert numerals(one.question) == numerals(item.question)
         assert one.question != item.question

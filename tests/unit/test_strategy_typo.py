@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proctor.domain.item import Item
 from proctor.perturbation.strategies.guarded import carries_an_invariant
 from proctor.perturbation.strategies.typo import Typo
 from proctor.text import relations, units
@@ -14,7 +15,7 @@ from tests.unit.strategy_checks import candidates, stories
 
 
 @given(stories(), st.integers(0, 99), st.sampled_from([0.0, 0.2, 1.0]))
-def test_a_slip_is_one_swap_or_one_key_in_a_long_word_and_its_ends_stay(item, seed, rate) -> None:
+def test_a_slip_is_one_swap_or_one_key_in_a_long_word_and_its_ends_stay(item: Item, seed: int, rate: float) -> None:
     for one in candidates(Typo(rate), item.question, seed=seed):
         old, new = item.question.split(), one.question.split()
         changed = [(a, b) for a, b in zip(old, new, strict=True) if a != b]

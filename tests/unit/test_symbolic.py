@@ -210,7 +210,7 @@ def test_a_drawn_number_is_of_the_same_kind_and_size(number: int, text: str, see
         drawn = site.drawn(Draws("test", seed))
         assert drawn.denominator == 1
         assert drawn >= 2 or drawn == site.value
-        assert abs(drawn - site.value) <= max(1, site.value / 2) or site.cap
+        assert abs(drawn - site.value) <= max(Fraction(1), site.value / 2) or site.cap
         if site.cap:
             assert drawn <= max(site.cap, 2) or drawn == site.value
         if site.percent:

@@ -76,7 +76,8 @@ class HashedEncoder:
         self.texts += texts
         rows = [np.frombuffer(hashlib.sha256((self.name + text).encode()).digest(), dtype=np.uint8) for text in texts]
         vectors = np.asarray(rows, dtype=np.float32).reshape(len(texts), -1 if rows else 32) + 1
-        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        unit: Vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        return unit
 
 
 def chain(rewordings: Mapping[str, Sequence[str]] = REWORDINGS) -> Chain:

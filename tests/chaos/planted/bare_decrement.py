@@ -30,6 +30,7 @@ def plant(service: str) -> None:
     if service != "router":
         return
     from proctor.router.ledger.keys import keys_of
+    from proctor.router.ledger.reading import LedgerReading
     from proctor.router.ledger.scripts import RECORD
     from proctor.router.ledger.store import Ledger, Standing
     from proctor.router.ledger.types import Settled
@@ -38,13 +39,13 @@ def plant(service: str) -> None:
     vars(RECORD)["text"] = _RECORD
     look = Ledger.standing
 
-    def counted_out(self: Ledger, audit_id: str, stage: str, n: int) -> Standing:
+    def counted_out(self: LedgerReading, audit_id: str, stage: str, n: int) -> Standing:
         standing: Standing = look(self, audit_id, stage, n)
         counter: Any = self._redis.get(keys_of(audit_id, stage)["fired"])
         planned: Any = self._redis.hlen(keys_of(audit_id, stage)["plan"])
         return standing._replace(complete=counter is not None and int(counter) >= planned > 0)
 
-    def settled(self: Ledger, audit_id: str, stage: str) -> Settled:
+    def settled(self: LedgerReading, audit_id: str, stage: str) -> Settled:
         # Nor is it looked whether what has ended is whole.
         entries, done = self.entries(audit_id, stage), self.done(audit_id, stage)
         return Settled(tuple(entries), done, self.dead(audit_id, stage), self.graded(audit_id, stage))

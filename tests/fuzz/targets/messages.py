@@ -104,7 +104,7 @@ def _feed_submit(data: bytes) -> None:
 def _submissions() -> list[bytes]:
     dataset = {"benchmark_name": "b", "path": "items.jsonl", "sample_size": 2}
     suite = {**SMALL, "dataset_config": dataset}
-    request = audit_pb2.SubmitRequest(suite=json.dumps(suite).encode(), priority=1)
+    request = audit_pb2.SubmitRequest(suite=json.dumps(suite), priority=audit_pb2.PRIORITY_HIGH)
     request.files.add(name="items.jsonl", content=b'{"question": "Q?", "answer": "1"}\n')
     return [request.SerializeToString()]
 
