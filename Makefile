@@ -41,7 +41,6 @@ lint: $(VENV)/.dev ## Style, types and import rules.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	MYPYPATH=services:scripts $(BIN)/mypy scripts
 	$(BIN)/lint-imports --no-cache
 
 unit: $(VENV)/.dev ## The tests that need no server.

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from scripts.draw_labelled_pairs import LABELS, Pair, read_pairs
 
+from draw_labelled_pairs import LABELS, Pair, read_pairs
 from proctor.cli.main import main
 from proctor.cli.variants.calibrate import calibrate as calibrate_command
 from proctor.domain.errors import BadInputError, EncoderError

@@ -3,8 +3,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from scripts.make_example_logs import FOLDER, files
-from scripts.run_examples import as_block, block_of, examples, printed
+
+from make_example_logs import FOLDER, files
+from run_examples import as_block, block_of, examples, printed
 
 
 def test_there_are_ten_worked_examples() -> None:

@@ -3,8 +3,7 @@ from __future__ import annotations
 import csv
 from collections import Counter
 
-from scripts.draw_labelled_pairs import LABELS, differences, drawn, read_pairs
-
+from draw_labelled_pairs import LABELS, differences, drawn, read_pairs
 from tests.support import shared_data
 
 

@@ -6,8 +6,8 @@ import lzma
 from pathlib import Path
 
 import pytest
-from scripts.pack_test_data import ARCHIVE, PACKED, packed
 
+from pack_test_data import ARCHIVE, PACKED, packed
 from tests.support import REPOSITORY, missing, packed_data
 
 

@@ -13,7 +13,6 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from scripts.write_suite_page import PAGE, page
 
 from proctor.cli.suite import suite as command
 from proctor.domain.canonical import bytes_digest, canonical_json
@@ -36,6 +35,7 @@ from tests.suites.examples import (
     with_changes,
 )
 from tests.unit.test_suite_problems import JSON_VALUES, PATHS
+from write_suite_page import PAGE, page
 
 SCHEMA = Draft202012Validator(suite_schema())
 
