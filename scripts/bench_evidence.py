@@ -29,9 +29,10 @@ from benchmarking.article import compute_contamination_score
 from benchmarking.machine import machine
 from benchmarking.report import Claim, Figure, as_json, as_text, medians_s
 from benchmarking.tails import TailError, tail_errors
+from proctor.domain.estimate import Estimate
 from proctor.evidence.answers import BoolArray, PairedAnswers
 from proctor.evidence.intervals import contamination_score, mean_share, score_inflation, wilson
-from proctor.evidence.perturbation.exchangeability import EXACT_LIMIT, exchangeability_test
+from proctor.evidence.perturbation.exchangeability import EXACT_LIMIT, TailResult, exchangeability_test
 from proctor.evidence.perturbation.studentised import studentised_test
 from proctor.evidence.planning.families import FAMILIES
 
@@ -133,7 +134,7 @@ def pair(sample: Sample) -> PairedAnswers:
     return answers
 
 
-def weigh(sample: Sample) -> tuple[object, ...]:
+def weigh(sample: Sample) -> tuple[TailResult, float, Estimate, Estimate, Estimate, Estimate]:
     """Both tests, D, the Contamination Score and both accuracies, each with its interval."""
     answers = pair(sample)
     patterns = answers.patterns

@@ -5,34 +5,24 @@ Nothing is timed here.
 
 from __future__ import annotations
 
-import importlib
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
+import bench_perturbation
+from benchmarking import encoders, stories
 from proctor.domain.item import Rejection
 from proctor.domain.suite import PerturbationSection
 from proctor.perturbation.admission.gate import screen
 from proctor.perturbation.strategies.compose import make_chain
 from proctor.perturbation.strategies.registry import rule_strategies
-from tests.support import REPOSITORY
 
 RULE_STRATEGIES = rule_strategies()
 
 
-@pytest.fixture(scope="module")
-def bench() -> Iterator[SimpleNamespace]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(REPOSITORY / "scripts"))
-        names = ("bench_perturbation", "benchmarking.encoders", "benchmarking.stories")
-        yield SimpleNamespace(**{name.rpartition(".")[2]: importlib.import_module(name) for name in names})
-
-
-def test_all_that_each_rule_makes_is_counted_and_what_the_gate_passes_on(bench: SimpleNamespace) -> None:
-    items = bench.stories.made_up(6, seed=1)
+def test_all_that_each_rule_makes_is_counted_and_what_the_gate_passes_on() -> None:
+    items = stories.made_up(6, seed=1)
     settings = PerturbationSection(perturbation_strategy="typo")
     verdicts = [
         screen(item, candidate, settings)
@@ -41,61 +31,62 @@ def test_all_that_each_rule_makes_is_counted_and_what_the_gate_passes_on(bench: 
         for candidate in make_chain(name, RULE_STRATEGIES).candidates(item, seed=3, limit=3)
     ]
     passed = sum(not isinstance(verdict, Rejection) for verdict in verdicts)
-    assert bench.bench_perturbation.make(items, 3)[:2] == (len(verdicts), passed)
+    assert bench_perturbation.make(items, 3)[:2] == (len(verdicts), passed)
     assert 0 < passed < len(verdicts)
 
 
-def test_every_rule_finds_a_place_in_the_made_up_questions(bench: SimpleNamespace) -> None:
-    items = bench.stories.made_up(40, seed=0)
-    made = {name: bench.bench_perturbation.make(items, 0, [name]).made for name in RULE_STRATEGIES}
+def test_every_rule_finds_a_place_in_the_made_up_questions() -> None:
+    items = stories.made_up(40, seed=0)
+    made = {name: bench_perturbation.make(items, 0, [name]).made for name in RULE_STRATEGIES}
     assert min(made.values()) > 0, made
 
 
-def test_the_same_seed_makes_up_the_same_questions(bench: SimpleNamespace) -> None:
-    assert bench.stories.made_up(5, seed=2) == bench.stories.made_up(5, seed=2) != bench.stories.made_up(5, seed=3)
+def test_the_same_seed_makes_up_the_same_questions() -> None:
+    assert stories.made_up(5, seed=2) == stories.made_up(5, seed=2) != stories.made_up(5, seed=3)
 
 
-def test_questions_of_a_file_are_read_with_their_answers(bench: SimpleNamespace, tmp_path: Path) -> None:
+def test_questions_of_a_file_are_read_with_their_answers(tmp_path: Path) -> None:
     path = tmp_path / "questions.jsonl"
     path.write_text('{"question": "How many?", "answer": "#### 3"}\n', encoding="utf-8")
-    (item,) = bench.stories.read(path)
+    (item,) = stories.read(path)
     assert (item.question, item.target) == ("How many?", "#### 3")
 
 
-def test_a_warm_library_answers_with_all_its_variants_and_embeds_nothing(bench: SimpleNamespace) -> None:
-    with bench.bench_perturbation.warm_library(bench.stories.made_up(10, seed=0)) as (ask, variants, embedded):
+def test_a_warm_library_answers_with_all_its_variants_and_embeds_nothing() -> None:
+    with bench_perturbation.warm_library(stories.made_up(10, seed=0)) as (ask, variants, embedded):
         texts = list(embedded)
         assert ask() == variants > 0
         assert embedded == texts
         assert len(texts) == len(set(texts)) == 10 + variants
 
 
-def test_pairs_of_a_file_are_originals_with_their_rephrasings(bench: SimpleNamespace, tmp_path: Path) -> None:
+def test_pairs_of_a_file_are_originals_with_their_rephrasings(tmp_path: Path) -> None:
     path = tmp_path / "pairs.jsonl"
     path.write_text('{"index": 0, "original": "How many?", "rephrased": "What number?"}\n', encoding="utf-8")
-    assert bench.stories.read_pairs(path) == [("How many?", "What number?")]
+    assert stories.read_pairs(path) == [("How many?", "What number?")]
 
 
-def test_without_a_file_nearly_every_question_makes_a_pair_of_different_texts(bench: SimpleNamespace) -> None:
-    pairs = bench.encoders.reworded(bench.stories.made_up(40, seed=0))
+def test_without_a_file_nearly_every_question_makes_a_pair_of_different_texts() -> None:
+    pairs = encoders.reworded(stories.made_up(40, seed=0))
     assert len(pairs) >= 36
     assert all(question != rewording for question, rewording in pairs)
 
 
-def test_decisions_that_differ_and_the_largest_error_are_counted(bench: SimpleNamespace) -> None:
-    low, high = bench.encoders.WINDOW
+def test_decisions_that_differ_and_the_largest_error_are_counted() -> None:
+    low, high = encoders.WINDOW
     exact = [0.0, low, high, high + 0.0001, 1.0]
-    assert bench.encoders.decided(exact, exact) == (0, 0.0)
-    different, largest = bench.encoders.decided(exact, [0.0, low - 0.001, high, high, 0.99])
-    assert (different, largest) == (2, pytest.approx(0.01))
+    assert encoders.decided(exact, exact) == (0, 0.0)
+    different, largest = encoders.decided(exact, [0.0, low - 0.001, high, high, 0.99])
+    assert different == 2
+    assert largest == pytest.approx(0.01)
     # What the gate's rounding hides is no difference.
-    assert bench.encoders.decided([low], [low - 0.00004])[0] == 0
+    assert encoders.decided([low], [low - 0.00004])[0] == 0
 
 
 def test_without_its_encoder_the_benchmark_prints_one_document_with_its_claims(
-    bench: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    bench.bench_perturbation.main(["--items", "4", "--texts", "0", "--rounds", "1", "--format", "json"])
+    bench_perturbation.main(["--items", "4", "--texts", "0", "--rounds", "1", "--format", "json"])
     document = json.loads(capsys.readouterr().out)
     assert [claim.get("at_least", claim.get("at_most")) for claim in document["claims"]] == [5_000, 50_000, 1]
     assert {figure["name"] for figure in document["figures"]} >= {

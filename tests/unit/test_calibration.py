@@ -6,24 +6,28 @@ does.
 
 from __future__ import annotations
 
-import importlib
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from calibration import coverage, document, plots, rejection
+from calibration.cells import Cell, Measure, Row
+from calibration.judging import Claim, Verdict, judge
+from calibration.running import run, run_cell
+from calibration.studies import CLAIMS, STUDIES
+from calibration.table import as_csv, read
 from proctor.domain.errors import BadInputError
 from proctor.domain.suite import GovernanceSection, ScoringSection
 from proctor.evidence.intervals import PairMoments, PairSums
 from proctor.evidence.perturbation.channel import perturbation_evidence
-from proctor.evidence.planning.families import FAMILIES
+from proctor.evidence.planning.families import FAMILIES, Simulated
 from tests.support import REPOSITORY
 
 SCRIPTS = REPOSITORY / "scripts"
@@ -32,220 +36,193 @@ BY_CHANCE = 1e-6
 
 
 @pytest.fixture(scope="module")
-def calibration() -> Iterator[SimpleNamespace]:
-    """The package of the scripts' folder, a module an attribute."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(SCRIPTS))
-        names = sorted(path.stem for path in (SCRIPTS / "calibration").glob("[a-z]*.py"))
-        yield SimpleNamespace(**{name: importlib.import_module(f"calibration.{name}") for name in names})
+def published() -> dict[str, list[Row]]:
+    return read(PUBLISHED)
 
 
-@pytest.fixture(scope="module")
-def published(calibration: SimpleNamespace) -> dict[str, list[Any]]:
-    tables: dict[str, list[Any]] = calibration.table.read(PUBLISHED)
-    return tables
-
-
-def chances(calibration: SimpleNamespace, cells: list[Any], *, audits: int) -> list[float]:
+def chances(cells: list[Cell], *, audits: int) -> list[float]:
     """p-value of each claimed count where the true rate is the claim's bound."""
-    rows = calibration.running.run(cells, replications=audits, seed=1)
-    found = [claim.p_value(row) for claim in calibration.studies.CLAIMS for row in rows if claim.covers(row)]
+    rows = run(cells, replications=audits, seed=1)
+    found = [claim.p_value(row) for claim in CLAIMS for row in rows if claim.covers(row)]
     assert found, "no claim is about these cells"
     return found
 
 
-def hard_for_the_tests(cell: Any) -> list[Any]:
+def hard_for_the_tests() -> list[Cell]:
     return [
-        cell("size", "together", 200, 9),
-        cell("size", "shared_luck", 100, 3),
-        cell("size", "beta_1_1", 500, 4),
-        cell("size", "consistent", 50, 10),
+        Cell("size", "together", 200, 9),
+        Cell("size", "shared_luck", 100, 3),
+        Cell("size", "beta_1_1", 500, 4),
+        Cell("size", "consistent", 50, 10),
     ]
 
 
-def hard_for_the_intervals(cell: Any) -> list[Any]:
+def hard_for_the_intervals() -> list[Cell]:
     return [
-        cell("coverage", "nearly_deterministic", 200, 3, leaked_share=0.02),
-        cell("coverage", "consistent", 200, 10, leaked_share=0.10),
-        cell("coverage", "guessers", 500, 3),
+        Cell("coverage", "nearly_deterministic", 200, 3, leaked_share=0.02),
+        Cell("coverage", "consistent", 200, 10, leaked_share=0.10),
+        Cell("coverage", "guessers", 500, 3),
     ]
 
 
-def test_the_default_p_holds_its_size_where_tests_find_it_hard(calibration: SimpleNamespace) -> None:
-    assert min(chances(calibration, hard_for_the_tests(calibration.cells.Cell), audits=1_000)) > BY_CHANCE
+def test_the_default_p_holds_its_size_where_tests_find_it_hard() -> None:
+    assert min(chances(hard_for_the_tests(), audits=1_000)) > BY_CHANCE
 
 
-def test_intervals_hold_their_coverage_where_answers_hardly_vary(calibration: SimpleNamespace) -> None:
-    assert min(chances(calibration, hard_for_the_intervals(calibration.cells.Cell), audits=1_000)) > BY_CHANCE
+def test_intervals_hold_their_coverage_where_answers_hardly_vary() -> None:
+    assert min(chances(hard_for_the_intervals(), audits=1_000)) > BY_CHANCE
 
 
-def test_leaked_items_are_found_with_the_power_that_is_claimed(calibration: SimpleNamespace) -> None:
-    cell = calibration.cells.Cell
-    cells = [cell("power", family, 500, 3, leaked_share=0.10) for family in ("beta_1_1", "consistent")]
-    assert min(chances(calibration, cells, audits=1_000)) > BY_CHANCE
+def test_leaked_items_are_found_with_the_power_that_is_claimed() -> None:
+    cells = [Cell("power", family, 500, 3, leaked_share=0.10) for family in ("beta_1_1", "consistent")]
+    assert min(chances(cells, audits=1_000)) > BY_CHANCE
 
 
-def test_control_items_restore_the_size_where_a_rewording_is_harder(calibration: SimpleNamespace) -> None:
-    cell = calibration.cells.Cell("control", "consistent", 500, 3, cost=0.02, control_items=200)
-    assert min(chances(calibration, [cell], audits=500)) > BY_CHANCE
-    rows = calibration.running.run_cell(cell, replications=500, seed=1)
-    uncontrolled = next(row for row in rows if row.measure is calibration.cells.Measure.DEFAULT_P)
+def test_control_items_restore_the_size_where_a_rewording_is_harder() -> None:
+    cell = Cell("control", "consistent", 500, 3, cost=0.02, control_items=200)
+    assert min(chances([cell], audits=500)) > BY_CHANCE
+    rows = run_cell(cell, replications=500, seed=1)
+    uncontrolled = next(row for row in rows if row.measure is Measure.DEFAULT_P)
     assert uncontrolled.rate > 0.5
 
 
-def test_replicates_clusters_and_fresh_items_hold_what_is_claimed(calibration: SimpleNamespace) -> None:
-    cell = calibration.cells.Cell
+def test_replicates_clusters_and_fresh_items_hold_what_is_claimed() -> None:
     cells = [
-        cell("replicates", "shared_luck", 200, 3, 3),
-        cell("clusters", "consistent", 500, 3, leaked_share=0.10, cluster_items=5),
-        cell("conformal", "beta_1_1", 200, 1),
-        cell("comparison", "nearly_deterministic", 200, 1, leaked_share=0.02),
-        cell("fresh", "rasch", 200, 0),
+        Cell("replicates", "shared_luck", 200, 3, 3),
+        Cell("clusters", "consistent", 500, 3, leaked_share=0.10, cluster_items=5),
+        Cell("conformal", "beta_1_1", 200, 1),
+        Cell("comparison", "nearly_deterministic", 200, 1, leaked_share=0.02),
+        Cell("fresh", "rasch", 200, 0),
     ]
-    assert min(chances(calibration, cells, audits=500)) > BY_CHANCE
+    assert min(chances(cells, audits=500)) > BY_CHANCE
 
 
-def test_without_the_studentised_mean_the_harness_goes_red(
-    calibration: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(calibration.rejection, "studentised_test", lambda answers: 0.0)
-    assert min(chances(calibration, hard_for_the_tests(calibration.cells.Cell)[:1], audits=1_000)) < BY_CHANCE
+def test_without_the_studentised_mean_the_harness_goes_red(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rejection, "studentised_test", lambda answers: 0.0)
+    assert min(chances(hard_for_the_tests()[:1], audits=1_000)) < BY_CHANCE
 
 
-def test_without_the_exact_test_the_harness_goes_red(
-    calibration: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_exact_test_the_harness_goes_red(monkeypatch: pytest.MonkeyPatch) -> None:
     never = SimpleNamespace(p_value=0.0)
-    monkeypatch.setattr(calibration.rejection, "exchangeability_test", lambda answers: never)
-    assert min(chances(calibration, hard_for_the_tests(calibration.cells.Cell)[3:], audits=1_000)) < BY_CHANCE
+    monkeypatch.setattr(rejection, "exchangeability_test", lambda answers: never)
+    assert min(chances(hard_for_the_tests()[3:], audits=1_000)) < BY_CHANCE
 
 
-def test_without_pseudo_items_the_harness_goes_red(
-    calibration: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_pseudo_items_the_harness_goes_red(monkeypatch: pytest.MonkeyPatch) -> None:
     def plain(sums: PairSums) -> PairMoments:
-        moments: PairMoments = calibration.coverage._plain_moments(sums)
-        return moments
+        return coverage._plain_moments(sums)
 
     monkeypatch.setattr(PairSums, "with_pseudo_items", plain)
-    assert min(chances(calibration, hard_for_the_intervals(calibration.cells.Cell)[:1], audits=1_000)) < BY_CHANCE
+    assert min(chances(hard_for_the_intervals()[:1], audits=1_000)) < BY_CHANCE
 
 
-def test_with_leaks_that_hide_in_both_arms_the_harness_goes_red(
-    calibration: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    draws = calibration.cells.Cell.draws
+def test_with_leaks_that_hide_in_both_arms_the_harness_goes_red(monkeypatch: pytest.MonkeyPatch) -> None:
+    draws = Cell.draws
 
-    def hidden(cell: Any, rng: np.random.Generator, audits: int) -> Iterator[Any]:
+    def hidden(cell: Cell, rng: np.random.Generator, audits: int) -> Iterator[Simulated]:
         for simulated in draws(cell, rng, audits):
             yield simulated._replace(right=np.where(simulated.leaked, cell.variants, simulated.right))
 
-    monkeypatch.setattr(calibration.cells.Cell, "draws", hidden)
-    cell = calibration.cells.Cell("power", "beta_1_1", 500, 3, leaked_share=0.10)
-    assert min(chances(calibration, [cell], audits=1_000)) < BY_CHANCE
+    monkeypatch.setattr(Cell, "draws", hidden)
+    cell = Cell("power", "beta_1_1", 500, 3, leaked_share=0.10)
+    assert min(chances([cell], audits=1_000)) < BY_CHANCE
 
 
-def test_the_p_that_is_calibrated_is_the_one_that_the_channel_reports(calibration: SimpleNamespace) -> None:
-    cell = calibration.cells.Cell("size", "shared_luck", 60, 3, leaked_share=0.10)
-    rows = calibration.running.run_cell(cell, replications=60, seed=0)
-    counted = next(row for row in rows if row.measure is calibration.cells.Measure.DEFAULT_P)
+def test_the_p_that_is_calibrated_is_the_one_that_the_channel_reports() -> None:
+    cell = Cell("size", "shared_luck", 60, 3, leaked_share=0.10)
+    rows = run_cell(cell, replications=60, seed=0)
+    counted = next(row for row in rows if row.measure is Measure.DEFAULT_P)
     reported = [
         perturbation_evidence(answers, ScoringSection(), GovernanceSection(), None).p_value
         for simulated in cell.draws(cell.rng(0), 60)
-        for answers in calibration.rejection.paired(simulated, cell.variants)
+        for answers in rejection.paired(simulated, cell.variants)
     ]
     assert 0 < counted.hits < 60
     assert counted.hits == sum(p_value < 0.05 for p_value in reported)
 
 
-def test_every_audit_is_approved_reviewed_or_blocked(calibration: SimpleNamespace) -> None:
-    rows = calibration.running.run_cell(calibration.cells.Cell("gate", "guessers", 300, 3), replications=500, seed=0)
+def test_every_audit_is_approved_reviewed_or_blocked() -> None:
+    rows = run_cell(Cell("gate", "guessers", 300, 3), replications=500, seed=0)
     assert sum(row.hits for row in rows if row.measure.startswith("gate: ")) == 500
 
 
-def test_a_cells_figures_depend_on_no_other_cell_and_no_order(calibration: SimpleNamespace) -> None:
-    cells = [calibration.cells.Cell("gate", family, 100, 3) for family in FAMILIES]
-    there = calibration.running.run(cells, replications=50, seed=3)
-    back = calibration.running.run(cells[::-1], replications=50, seed=3)
-    alone = calibration.running.run(cells[2:3], replications=50, seed=3)
+def test_a_cells_figures_depend_on_no_other_cell_and_no_order() -> None:
+    cells = [Cell("gate", family, 100, 3) for family in FAMILIES]
+    there = run(cells, replications=50, seed=3)
+    back = run(cells[::-1], replications=50, seed=3)
+    alone = run(cells[2:3], replications=50, seed=3)
     assert sorted(there) == sorted(back)
     assert [row for row in there if row.cell == cells[2]] == alone
-    assert there != [row._replace(seed=3) for row in calibration.running.run(cells, replications=50, seed=4)]
+    assert there != [row._replace(seed=3) for row in run(cells, replications=50, seed=4)]
 
 
-def test_a_claims_p_value_is_the_exact_binomial_one(calibration: SimpleNamespace) -> None:
-    judging, cells = calibration.judging, calibration.cells
-    measure = cells.Measure.DEFAULT_P
-    cell = cells.Cell("size", "guessers", 50, 3)
+def test_a_claims_p_value_is_the_exact_binomial_one() -> None:
+    measure = Measure.DEFAULT_P
+    cell = Cell("size", "guessers", 50, 3)
     for hits in (0, 1, 110, 160, 2_000):
-        row = cells.Row(cell, measure, hits, 2_000, 0)
+        row = Row(cell, measure, hits, 2_000, 0)
         for at_least, alternative in ((False, "greater"), (True, "less")):
-            claim = judging.Claim("a claim", "size", (measure,), 0.06, at_least=at_least)
+            claim = Claim("a claim", "size", (measure,), 0.06, at_least=at_least)
             theirs = stats.binomtest(hits, 2_000, 0.06, alternative=alternative).pvalue
             assert claim.p_value(row) == pytest.approx(theirs, rel=1e-9, abs=1e-300)
 
 
-def test_one_bad_cell_fails_a_claim_and_a_lucky_one_does_not(calibration: SimpleNamespace) -> None:
-    judging, cells = calibration.judging, calibration.cells
-    measure = cells.Measure.DEFAULT_P
-    claim = judging.Claim("a claim", "size", (measure,), 0.06)
+def test_one_bad_cell_fails_a_claim_and_a_lucky_one_does_not() -> None:
+    measure = Measure.DEFAULT_P
+    claim = Claim("a claim", "size", (measure,), 0.06)
 
-    def verdict(worst: int) -> Any:
+    def verdict(worst: int) -> Verdict:
         hits = [110] * 99 + [worst]
-        rows = [
-            cells.Row(cells.Cell("size", "guessers", n, 3), measure, h, 2_000, 0) for n, h in enumerate(hits, start=1)
-        ]
-        return judging.judge(rows, [claim])[1][0]
+        rows = [Row(Cell("size", "guessers", n, 3), measure, h, 2_000, 0) for n, h in enumerate(hits, start=1)]
+        return judge(rows, [claim])[1][0]
 
     assert verdict(145).holds  # 7.25 %: one in a hundred is that large by luck
     assert not verdict(165).holds
     assert verdict(165).worst.hits == 165
 
 
-def test_a_table_is_read_back_as_it_was_written(calibration: SimpleNamespace, tmp_path: Path) -> None:
-    cell = calibration.cells.Cell("coverage", "consistent", 200, 3, leaked_share=0.02)
-    rows = calibration.running.run_cell(cell, replications=5, seed=7)
-    judged, _ = calibration.judging.judge(rows, calibration.studies.CLAIMS)
-    (tmp_path / "coverage.csv").write_text(calibration.table.as_csv(rows, judged), encoding="utf-8")
-    assert calibration.table.read(tmp_path) == {"coverage": rows}
+def test_a_table_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    cell = Cell("coverage", "consistent", 200, 3, leaked_share=0.02)
+    rows = run_cell(cell, replications=5, seed=7)
+    judged, _ = judge(rows, CLAIMS)
+    (tmp_path / "coverage.csv").write_text(as_csv(rows, judged), encoding="utf-8")
+    assert read(tmp_path) == {"coverage": rows}
 
 
-def test_another_table_is_refused_with_its_name(calibration: SimpleNamespace, tmp_path: Path) -> None:
+def test_another_table_is_refused_with_its_name(tmp_path: Path) -> None:
     (tmp_path / "size.csv").write_text("a,b\n1,2\n", encoding="utf-8")
     with pytest.raises(BadInputError, match=r"size\.csv: not a table of this calibration"):
-        calibration.table.read(tmp_path)
+        read(tmp_path)
 
 
-def test_a_document_without_the_markers_is_refused(calibration: SimpleNamespace) -> None:
+def test_a_document_without_the_markers_is_refused() -> None:
     with pytest.raises(BadInputError, match="lacks <!-- begin size -->"):
-        calibration.document.filled("# Calibration\n", {"size": "| a |"})
+        document.filled("# Calibration\n", {"size": "| a |"})
 
 
-def test_every_published_claim_holds(calibration: SimpleNamespace, published: dict[str, list[Any]]) -> None:
+def test_every_published_claim_holds(published: dict[str, list[Row]]) -> None:
     rows = [row for table in published.values() for row in table]
-    _, verdicts = calibration.judging.judge(rows, calibration.studies.CLAIMS)
-    assert [verdict.claim.name for verdict in verdicts] == [claim.name for claim in calibration.studies.CLAIMS]
+    _, verdicts = judge(rows, CLAIMS)
+    assert [verdict.claim.name for verdict in verdicts] == [claim.name for claim in CLAIMS]
     assert [verdict.claim.name for verdict in verdicts if not verdict.holds] == []
     assert min(row.trials for row in rows) >= 2_000
 
 
-def test_the_published_grid_is_the_one_that_is_promised(published: dict[str, list[Any]]) -> None:
+def test_the_published_grid_is_the_one_that_is_promised(published: dict[str, list[Row]]) -> None:
     cells = {(row.cell.family, row.cell.items, row.cell.variants) for row in published["size"]}
     assert cells == {(family, n, v) for family in FAMILIES for n in (50, 100, 200, 500, 1_000) for v in (3, 4, 9, 10)}
 
 
-def test_the_published_files_are_what_the_script_writes_from_the_counts(
-    calibration: SimpleNamespace, published: dict[str, list[Any]]
-) -> None:
-    rows = [row for study in calibration.studies.STUDIES for row in published.get(study, ())]
-    judged, verdicts = calibration.judging.judge(rows, calibration.studies.CLAIMS)
+def test_the_published_files_are_what_the_script_writes_from_the_counts(published: dict[str, list[Row]]) -> None:
+    rows = [row for study in STUDIES for row in published.get(study, ())]
+    judged, verdicts = judge(rows, CLAIMS)
     for study, table in published.items():
-        assert (PUBLISHED / f"{study}.csv").read_text(encoding="utf-8") == calibration.table.as_csv(table, judged)
-    for name, drawn in calibration.plots.plots(published).items():
+        assert (PUBLISHED / f"{study}.csv").read_text(encoding="utf-8") == as_csv(table, judged)
+    for name, drawn in plots.plots(published).items():
         published_plot = (PUBLISHED / name).read_text(encoding="utf-8")
         assert published_plot == drawn, "another matplotlib? scripts/calibrate_evidence.py --redraw"
     page = PUBLISHED.with_suffix(".md").read_text(encoding="utf-8")
-    assert page == calibration.document.filled(page, calibration.document.sections(published, verdicts))
+    assert page == document.filled(page, document.sections(published, verdicts))
 
 
 def _calibrate(*arguments: str, first_on_path: Path | None = None) -> subprocess.CompletedProcess[str]:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -15,6 +12,7 @@ import pytest
 from scipy.stats import chisquare
 
 from proctor.inference.reference.model import ReferenceModel, weights_digest
+from reference_models import facts
 from tests.support import REPOSITORY
 
 BUNDLE = REPOSITORY / "services" / "triton"
@@ -46,14 +44,6 @@ def templates() -> dict[str, list[str]]:
 def truth() -> Row:
     document: Row = read("models/reference-leaked/leaked_items.json")
     return document
-
-
-@pytest.fixture(scope="module")
-def facts() -> Iterator[ModuleType]:
-    """The module that makes worlds, from the folder of scripts."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(REPOSITORY / "scripts"))
-        yield importlib.import_module("reference_models.facts")
 
 
 @pytest.fixture(scope="module")
@@ -161,7 +151,7 @@ def test_canonical_orders_are_spread_like_uniform_permutations(items: list[Row])
     assert abs(np.mean(ranks[:, :-1] < ranks[:, 1:]) - 0.5) < 4 * 0.5 / np.sqrt(600 * 9)
 
 
-def test_the_benchmark_is_the_world_of_its_seed(items: list[Row], truth: Row, facts: ModuleType) -> None:
+def test_the_benchmark_is_the_world_of_its_seed(items: list[Row], truth: Row) -> None:
     world = facts.make_world(truth["seed"])
     assert [item.row() for item in world.items] == items
     assert [item.value for item in world.items] == [item["choices"][item["target"]] for item in items]
@@ -169,7 +159,7 @@ def test_the_benchmark_is_the_world_of_its_seed(items: list[Row], truth: Row, fa
     assert read("proctor-facts/wordings.json") == facts.wordings_document()
 
 
-def test_another_seed_is_another_world_and_the_same_seed_the_same(facts: ModuleType) -> None:
+def test_another_seed_is_another_world_and_the_same_seed_the_same() -> None:
     assert facts.make_world(5) == facts.make_world(5)
     assert facts.make_world(5).leaked != facts.make_world(6).leaked
     assert facts.make_world(5).items[0] != facts.make_world(6).items[0]
