@@ -9,7 +9,7 @@ import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import given, settings
@@ -56,9 +56,9 @@ def full(*_: object) -> NoReturn:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def service(name: str, program: str, **more: object) -> Service:
-    argv = (sys.executable, "-c", program)
-    return Service(name, argv, **{"ready": Readiness("line", text="ready"), "stop_timeout_s": 0.5, **more})  # type: ignore[arg-type]
+def service(name: str, program: str, **more: Any) -> Service:
+    defaults: dict[str, Any] = {"ready": Readiness("line", text="ready"), "stop_timeout_s": 0.5}
+    return Service(name, (sys.executable, "-c", program), **{**defaults, **more})
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the supervisor needs Linux")

@@ -9,9 +9,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Generator, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 import redis
@@ -224,8 +224,8 @@ def test_a_clock_that_is_ahead_makes_nothing_old(deployment: Deployment, monkeyp
 
     class Ahead(datetime):
         @classmethod
-        def now(cls, tz: Any = None) -> datetime:  # type: ignore[override]
-            return datetime.now(tz) + timedelta(days=400)
+        def now(cls, tz: tzinfo | None = None) -> Self:
+            return super().now(tz) + timedelta(days=400)
 
     monkeypatch.setattr("proctor.router.retention.forgetting.datetime", Ahead)
     deque(forget(deployment.records, deployment.ledger, deployment.store, PERIOD), maxlen=1)

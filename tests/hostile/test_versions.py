@@ -32,7 +32,7 @@ from proctor.runtime.messaging.versions import (
 from proctor.runtime.records.engine import open_engine
 from proctor.runtime.timing import DEFAULT_TIMING
 from tests.integration.audit_support import AuditBench, audit_bench, serving
-from tests.integration.router_support import router_bench
+from tests.integration.router_support import Bench, router_bench
 from tests.scored_audits import MemoryArtifacts
 
 #: An audit's row as a newer Proctor may have left it.
@@ -50,7 +50,7 @@ def bench(tmp_path: Path, valkey_url: str) -> Iterator[AuditBench]:
         yield bench
 
 
-def rewrite(bench: AuditBench, audit: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+def rewrite(bench: AuditBench | Bench, audit: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     engine = open_engine(bench.settings.records_url)
     table = sa.Table("audits", sa.MetaData(), autoload_with=engine)
     with engine.begin() as connection:
@@ -133,7 +133,7 @@ def test_the_router_leaves_an_audit_of_a_newer_version_to_another_and_takes_on_t
         newer = bench.submit()
         bench.another_suite("older")
         older = bench.submit()
-        rewrite(bench, newer, NEWER[kind])  # type: ignore[arg-type]  # of its stores, only the records
+        rewrite(bench, newer, NEWER[kind])
         tasks.reconcile(Reconcile())
         assert bench.sent == [StartAudit(audit_id=older)]
         with pytest.raises(NewerVersionError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -85,10 +86,10 @@ def test_a_pause_that_comes_between_looking_and_writing_does_not_lose_the_step(
     tasks.endpoint_probed(EndpointProbed(audit_id=audit, ok=True, model_digest=PINNED))
     variants, write = bench.variants(audit), bench.records.advance
 
-    def paused_just_before(*arguments: object, **keywords: object) -> bool:
+    def paused_just_before(*arguments: Any, **keywords: Any) -> bool:
         monkeypatch.setattr(bench.records, "advance", write)
         pause(bench.records, audit)
-        return write(*arguments, **keywords)  # type: ignore[arg-type]
+        return write(*arguments, **keywords)
 
     monkeypatch.setattr(bench.records, "advance", paused_just_before)
     bench.sent.clear()

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,9 +69,9 @@ else:
 """
 
 
-def service(name: str, program: str, **more: object) -> Service:
-    defaults: dict[str, object] = {"ready": Readiness("line", text="ready"), "stop_timeout_s": 0.5}
-    return Service(name=name, argv=(sys.executable, "-c", program), **{**defaults, **more})  # type: ignore[arg-type]
+def service(name: str, program: str, **more: Any) -> Service:
+    defaults: dict[str, Any] = {"ready": Readiness("line", text="ready"), "stop_timeout_s": 0.5}
+    return Service(name=name, argv=(sys.executable, "-c", program), **{**defaults, **more})
 
 
 def left_over(mark: str) -> list[tuple[int, str]]:

@@ -8,7 +8,15 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 
+from proctor.domain.estimate import Estimate
 from proctor.evidence.answers import PairedAnswers
+
+
+def ends(estimate: Estimate) -> tuple[float, float]:
+    """The bounds of an interval that has both."""
+    assert estimate.low is not None
+    assert estimate.high is not None
+    return estimate.low, estimate.high
 
 
 def paired(canonical: Sequence[int], right: Sequence[int], total: Sequence[int]) -> PairedAnswers:

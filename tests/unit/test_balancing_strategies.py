@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,8 +17,8 @@ from proctor.inference.balancing.strategies import UNMEASURED_IN_FLIGHT, Load, M
 WINDOW = 64
 
 
-def idle(name: str, **known: object) -> Load:
-    return Load(name, 0, True, **known)  # type: ignore[arg-type]
+def idle(name: str, **known: Any) -> Load:
+    return Load(name, 0, True, **known)
 
 
 def chosen(strategy: Strategy, loads: list[Load], times: int) -> str:

@@ -38,7 +38,7 @@ def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, object
         return behaviour.get("returns")
 
     module = type(sys)("proctor_broken_command")
-    module.broken = broken  # type: ignore[attr-defined]
+    vars(module)["broken"] = broken
     monkeypatch.setitem(sys.modules, "proctor_broken_command", module)
     monkeypatch.setitem(root.COMMANDS, "broken", root.Entry("proctor_broken_command:broken", "Breaks."))
     monkeypatch.setenv("PROCTOR_HOME", str(tmp_path / "home"))

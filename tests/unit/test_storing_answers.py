@@ -14,9 +14,11 @@ from proctor.domain.trial import Arm, Completion, Decoding, Trial
 from proctor.inference.worker import attempts
 from proctor.inference.worker.attempts import Attempts
 from proctor.inference.worker.event_loop import EventLoopThread
+from proctor.inference.worker.shards import Backends
 from proctor.router.plan import shard_of
 from proctor.runtime.artifacts.local import LocalArtifacts
 from proctor.runtime.artifacts.store import put_model
+from proctor.runtime.settings import Settings
 
 
 class _FullFor(LocalArtifacts):
@@ -33,13 +35,21 @@ class _FullFor(LocalArtifacts):
         return super().put(data)
 
 
-class _Model:
+class _Model(Backends):
     """Answers everything, and counts how often it was asked."""
 
-    asked = 0
+    def __init__(self) -> None:
+        super().__init__(Settings(home=Path()))
+        self.asked = 0
 
     async def answer(
-        self, spec: EndpointSpec, trials: Sequence[Trial], decoding: Decoding, *, deadline_s: float, last_attempt: bool
+        self,
+        spec: EndpointSpec,
+        trials: Sequence[Trial],
+        decoding: Decoding,
+        *,
+        deadline_s: float,
+        last_attempt: bool = True,
     ) -> list[Completion]:
         self.asked += 1
         return [Completion(trial_id=trial.trial_id, text="4") for trial in trials]
@@ -65,7 +75,7 @@ def _answer(loop: EventLoopThread, store: _FullFor, model: _Model, times: int) -
         decoding=Decoding(),
         deadline_s=10.0,
     )
-    asking = Attempts(loop, model, store)  # type: ignore[arg-type]
+    asking = Attempts(loop, model, store)
     try:
         ((answer,),) = asking.run(message)
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -30,8 +31,8 @@ def run(rows: Sequence[LoggedAnswer], *, limit: int | None = None, source: str =
     return RunLog(source, "csv", "x", tuple(rows), token_limit=limit)
 
 
-def row(number: int, *, correct: bool | None = True, **fields: object) -> LoggedAnswer:
-    return LoggedAnswer(item_id=f"i{number}", correct=correct, line=number + 2, **fields)  # type: ignore[arg-type]
+def row(number: int, *, correct: bool | None = True, **fields: Any) -> LoggedAnswer:
+    return LoggedAnswer(item_id=f"i{number}", correct=correct, line=number + 2, **fields)
 
 
 def reasons(n: int, cut: int, *, wrong: int = 0, source: str = "log") -> RunLog:
@@ -41,9 +42,9 @@ def reasons(n: int, cut: int, *, wrong: int = 0, source: str = "log") -> RunLog:
     )
 
 
-def compared(a: RunLog, b: RunLog, **options: object) -> TruncationEvidence:
+def compared(a: RunLog, b: RunLog, **options: Any) -> TruncationEvidence:
     found = [cuts(one, token_limit=None, looks_cut=ends_open) for one in (a, b)]
-    return compare_truncation(a, b, found[0], found[1], **options)  # type: ignore[arg-type]
+    return compare_truncation(a, b, found[0], found[1], **options)
 
 
 def audited(one: RunLog) -> TruncationEvidence:
