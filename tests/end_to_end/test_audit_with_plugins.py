@@ -114,7 +114,7 @@ def test_what_was_said_in_the_stage_is_kept_and_stands_in_the_report_as_its_chan
 
 
 def calls_of_stage(audited: Audited, kind: str) -> list[Any]:
-    settings = Settings.for_home(audited.home)
+    settings = Settings(home=audited.home)
     with closing(Records(settings.records_url)) as records:
         (record,) = records.audits()
         said = view(records, record.audit_id).inputs.asked[kind].said
@@ -151,11 +151,14 @@ def test_the_decision_is_in_the_registry(audited: Audited) -> None:
 
 def test_answers_of_the_audit_are_compared_in_the_log_format(audited: Audited) -> None:
     answered = audited.document["evidence"]["perturbation"]["items"]
-    logs = {"canonical": lambda item: item["canonical_correct"], "reworded": lambda item: item["perturbed_correct"] > 0}
-    for name, right in logs.items():
-        lines = (f"{item['item_id']}: {right(item):d}\n" for item in answered)
+    rights = {
+        "canonical": [bool(item["canonical_correct"]) for item in answered],
+        "reworded": [item["perturbed_correct"] > 0 for item in answered],
+    }
+    for name, right in rights.items():
+        lines = (f"{item['item_id']}: {is_right:d}\n" for item, is_right in zip(answered, right, strict=True))
         (audited.folder / f"{name}.log").write_text("".join(["tally 1\n", *lines]))
-    files = [audited.folder / f"{name}.log" for name in logs]
+    files = [audited.folder / f"{name}.log" for name in rights]
     compared = json.loads(audited.proctor("compare", *files, "--format", "json"))
     assert compared["formats"] == {"a": f"tally of {TOY}", "b": f"tally of {TOY}"}
     assert (compared["n"], compared["only_a"], compared["only_b"]) == (N_ITEMS, 0, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -139,6 +140,26 @@ def test_a_fidelity_is_written_once_and_found_by_strategy_and_benchmark(records:
     assert records.fidelity_put("i", "wordings", "c", {"cost": 4})
     found = records.fidelity_rows("wordings", "b")
     assert [(key, json.loads(row)) for key, row in found.items()] == [("j", {"cost": 3}), ("k", {"cost": 1})]
+
+
+def test_a_new_sqlite_file_that_another_process_writes_to_is_opened_once_that_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "records.sqlite"
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        other.execute("CREATE TABLE being_made (n INTEGER)")
+        waited_s: list[float] = []
+
+        def ends_meanwhile(wait_s: float) -> None:
+            waited_s.append(wait_s)
+            other.execute("ROLLBACK")
+
+        monkeypatch.setattr("time.sleep", ends_meanwhile)
+        Records(f"sqlite:///{path}").close()
+    assert len(waited_s) == 1
+    with closing(sqlite3.connect(path)) as database:
+        assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
 def test_writers_at_the_same_time_leave_one_row_a_key(records_url: str) -> None:

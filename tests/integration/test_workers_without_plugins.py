@@ -46,9 +46,13 @@ class Machines:
     def failed(self) -> AuditRecord:
         """The one audit, once it has failed."""
         with closing(Records(self.having.settings.records_url)) as records:
-            wait_until(lambda: records.audits()[0].state is AuditState.FAILED, timeout_s=30, what="the failure")
-            (audit,) = records.audits()
-        return audit
+            (only,) = records.audits()
+
+            def has_failed() -> bool:
+                return records.audit(only.audit_id).state is AuditState.FAILED
+
+            wait_until(has_failed, timeout_s=30, what="the failure")
+            return records.audit(only.audit_id)
 
 
 @pytest.fixture

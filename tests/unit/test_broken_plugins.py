@@ -35,12 +35,12 @@ ONE_OF_EACH: Final[dict[str, Any]] = {
 
 def suite_with(folder: Path, part: str) -> Path:
     """A suite that names one part of a plug-in, and else Proctor's own."""
-    sections = {
+    changed: dict[str, dict[str, Any]] = {
         "strategy": {"perturbation_config": {"perturbation_strategy": "typo+polite"}},
         "stage": {"protocol_config": {"stages": ["self_report"]}},
         "channel": {"scoring_config": {"required_channels": ["published"]}},
-    }.get(part, {})
-    path = write_suite(folder, **{**ONE_OF_EACH, **sections})
+    }
+    path = write_suite(folder, **{**ONE_OF_EACH, **changed.get(part, {})})
     suite = json.loads(path.read_text())
     if part != "backend":
         del suite["model_config"]["backend"]

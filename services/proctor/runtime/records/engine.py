@@ -7,6 +7,7 @@ what may not says that its outcome is not known.
 from __future__ import annotations
 
 import logging
+import sqlite3
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, Final, TypeVar, cast
@@ -90,6 +91,13 @@ def is_passing(error: BaseException) -> bool:
     return isinstance(error, OperationalError) and type(error.orig).__module__.startswith("psycopg")
 
 
+def is_locked(error: BaseException) -> bool:
+    """Whether another process holds SQLite's lock."""
+    code = getattr(error.orig, "sqlite_errorcode", 0) if isinstance(error, OperationalError) else 0
+    # The upper bits say more of the same.
+    return code & 0xFF == sqlite3.SQLITE_BUSY
+
+
 def outlasting(method: Method) -> Method:
     """Have a method outlast a server that is away for a moment. For reads, and for writes that may be given twice.
 
@@ -100,7 +108,7 @@ def outlasting(method: Method) -> Method:
     @wraps(method)
     def patient(*arguments: Any, **keywords: Any) -> Any:
         try:
-            return retrying(AWAY_WAITS_S, on=is_passing, note=_note_wait)(method, *arguments, **keywords)
+            return retrying(AWAY_WAITS_S, on=is_passing, note=note_wait)(method, *arguments, **keywords)
         except DBAPIError as error:
             if is_passing(error):
                 raise StoreError(f"the record store does not answer: {said(error)}") from error
@@ -114,6 +122,7 @@ def said(error: DBAPIError) -> str:
     return " ".join(str(error.orig).split())[:300]
 
 
-def _note_wait(error: BaseException, wait_s: float) -> None:
+def note_wait(error: BaseException, wait_s: float) -> None:
+    """Say in the log what is waited for."""
     assert isinstance(error, DBAPIError)
     logger.warning("the record store is asked again in %g s: %s", wait_s, said(error))

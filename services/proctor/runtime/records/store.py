@@ -20,9 +20,18 @@ from proctor.domain.errors import NewerVersionError, StoreError
 from proctor.domain.problems import visible
 from proctor.runtime.private import prepare_database
 from proctor.runtime.records.audit_state import AuditOnRecord, AuditRecord, AuditState, UnreadableAudit
-from proctor.runtime.records.engine import is_passing, open_engine, outlasting, said
+from proctor.runtime.records.engine import (
+    AWAY_WAITS_S,
+    is_locked,
+    is_passing,
+    note_wait,
+    open_engine,
+    outlasting,
+    said,
+)
 from proctor.runtime.records.schema import prepare
 from proctor.runtime.records.tables import AUDITS, DECISIONS, FIDELITIES, LIBRARY, LIBRARY_ORIGINS, REGISTRATIONS
+from proctor.runtime.retrying import retrying
 
 __all__ = ["AuditRecord", "AuditState", "Records", "UnreadableAudit"]
 
@@ -60,10 +69,15 @@ class Records:
     @outlasting
     def _open(self, migrate: bool) -> None:
         if self._engine.dialect.name == "sqlite":
-            with self._engine.connect() as connection:
-                # Readers (the command line) must not wait for a writer (a worker).
-                connection.exec_driver_sql("PRAGMA journal_mode=WAL")
+            # SQLite waits for a lock where a statement begins, and not where the way of writing changes: of two workers
+            # that meet at a new file, one is refused at once.
+            retrying(AWAY_WAITS_S, on=is_locked, note=note_wait)(self._let_readers_pass)
         prepare(self._engine, migrate=migrate)
+
+    def _let_readers_pass(self) -> None:
+        """Readers (the command line) must not wait for a writer (a worker)."""
+        with self._engine.connect() as connection:
+            connection.exec_driver_sql("PRAGMA journal_mode=WAL")
 
     def close(self) -> None:
         """Give back the connections."""
