@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -13,6 +11,7 @@ from google.protobuf import json_format
 from hypothesis import given
 from hypothesis import strategies as st
 
+import generate_protos
 from proctor.domain.canonical import canonical_json
 from proctor.domain.errors import BadInputError
 from proctor.domain.item import Item, Measurements, Rejection, Variant
@@ -24,7 +23,6 @@ from proctor.perturbation.serving.convert import Asked, asked_of, item_reply, pa
 from proctor.perturbation.serving.rpc import perturbation_pb2 as pb
 from proctor.perturbation.serving.tally import Tally
 from proctor.runtime.grpc.messages import Unreadable, reader
-from tests.support import REPOSITORY
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 #: Numbers of a Struct are doubles.
@@ -37,15 +35,6 @@ PLAIN = st.recursive(
 NOT_IN_A_STREAM = {"rewordings_path", "paraphrase_model", "paraphraser", "calibration_path"}
 
 
-def _generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("generate_protos", REPOSITORY / "scripts" / "generate_protos.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def _settings(**config: Any) -> pb.StreamSettings:
     return pb.StreamSettings(perturbation_config=pb.PerturbationConfig(**config))
 
@@ -56,10 +45,9 @@ def _item(**changes: Any) -> pb.Item:
 
 @pytest.mark.parametrize("service", ["perturbation", "audit"])
 def test_the_committed_stubs_are_what_the_script_makes_of_the_proto(service: str, tmp_path: Path) -> None:
-    generator = _generator()
-    made = {path.name: path.read_bytes() for path in generator.generate(service, tmp_path)}
+    made = {path.name: path.read_bytes() for path in generate_protos.generate(service, tmp_path)}
     assert made.keys() == {f"{service}_pb2.py", f"{service}_pb2.pyi", f"{service}_pb2_grpc.py"}
-    assert {name: (generator.stubs_of(service) / name).read_bytes() for name in made} == made
+    assert {name: (generate_protos.stubs_of(service) / name).read_bytes() for name in made} == made
 
 
 def test_a_stream_has_every_setting_of_a_suite_but_files_and_models() -> None:
