@@ -11,6 +11,7 @@ from typing import Final
 
 import pytest
 
+from proctor.cli.main import main
 from proctor.domain.errors import BadInputError
 from proctor.formats.logs import reading
 from proctor.formats.logs.reading import LOG_FORMATS, read_log
@@ -158,3 +159,17 @@ def test_the_commands_read_a_plug_ins_log_and_say_whose_format_it_is(plugins: Pl
     compared = json.loads(run("compare", a, b, "--format", "json"))
     assert (compared["n"], compared["formats"]) == (40, {"a": "scores of toy 1.2", "b": "scores of toy 1.2"})
     assert f"A: {a} (scores of toy 1.2)" in run("truncation", a)
+
+
+@pytest.mark.parametrize("command", ["compare", "truncation"])
+def test_the_help_of_commands_that_read_logs_lists_the_formats_that_are_installed(
+    command: str, plugins: Plugins, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def formats() -> str:
+        assert main([command, "--help"]) == 0
+        return " ".join(capsys.readouterr().out.partition("Log formats:")[2].split())
+
+    more = "; plug-ins add more (entry points proctor.formats)"
+    assert formats() == f"lighteval, inspect, csv, lm_eval, eval_trust{more}"
+    installed(plugins, "scores", "broken")
+    assert formats() == f"lighteval, inspect, csv, lm_eval, eval_trust, broken (of toy 1.2), scores (of toy 1.2){more}"

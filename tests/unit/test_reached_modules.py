@@ -53,6 +53,7 @@ CALLED_FROM_OUTSIDE = {
     "AskingStage": "what plug-ins make their stages from",
     "extract_cookies": "http.cookiejar calls it",
     "format_commands": "click calls it",
+    "format_epilog": "click calls it",
     "list_commands": "click calls it",
     "get_consumers": "kombu calls it",
     "intercept_service": "gRPC calls it",

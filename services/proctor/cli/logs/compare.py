@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from proctor.cli.logs.log_command import LogCommand
 from proctor.cli.options import format_option
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ _RIGHT = ("A right", "B right", "only A", "only B")
 _HEADINGS = ("extractor", "items", *_RIGHT, "A − B in points", "p", "mde", "verdict")
 
 
-@click.command()
+@click.command(cls=LogCommand)
 @click.argument("a", metavar="A", type=_LOG)
 @click.argument("b", metavar="B", type=_LOG)
 @click.option(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from proctor.cli.logs.log_command import LogCommand
 from proctor.cli.options import format_option
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ _CLASSES = {
 }
 
 
-@click.command()
+@click.command(cls=LogCommand)
 @click.argument("run", metavar="RUN", type=_LOG)
 @click.option("--against", metavar="RUN", type=_LOG, help="Compare with this run, item by item.")
 @click.option(
