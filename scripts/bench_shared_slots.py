@@ -41,7 +41,7 @@ _WARM, _SLOW_TRIALS = 2_000, 4_000
 #: Of the four slots of an inference worker, those of each of two pools.
 _SHARE: Final = 2
 _POLL_S: Final = 0.02
-_SERVER: Final = Path(__file__).resolve().parent / "benchmarking" / "waiting_server.py"
+_SERVER: Final = Path(__file__).resolve().parent / "benchmarking" / "timed_server.py"
 
 
 class Pace(NamedTuple):
@@ -128,7 +128,7 @@ def _measure(options: argparse.Namespace, folder: Path) -> tuple[Pace, Pace, int
 def _endpoint(folder: Path, name: str, seconds: float) -> Iterator[str]:
     (port,) = free_ports(1, Random())
     log = folder / f"{name}.log"
-    with process([sys.executable, str(_SERVER), str(port), str(seconds)], log) as server:
+    with process([sys.executable, str(_SERVER), "at-once", str(port), str(seconds)], log) as server:
         wait_for(lambda: _listens(port), server, log)
         yield f"http://127.0.0.1:{port}/infer"
 

@@ -22,7 +22,7 @@ from proctor.inference.worker.window import MAX_REQUESTS
 from proctor.localstack.ports import free_ports
 from proctor.runtime.settings import Settings
 
-_SERVER: Final = Path(__file__).with_name("paced_server.py")
+_SERVER: Final = Path(__file__).with_name("timed_server.py")
 #: Seconds a request. Slow enough that the client's own cost, some milliseconds of one core, is not what is measured.
 SECONDS: Final = (0.040, 0.010)
 #: Trials of a shard, and shards that are asked at the same time, as a worker asks a pack.
@@ -69,7 +69,8 @@ def _servers(folder: Path) -> Iterator[tuple[str, ...]]:
     ports = free_ports(len(SECONDS), Random())
     first, second = (folder / f"endpoint-{port}.log" for port in ports)
     commands = [
-        [sys.executable, str(_SERVER), str(port), str(seconds)] for port, seconds in zip(ports, SECONDS, strict=True)
+        [sys.executable, str(_SERVER), "in-turn", str(port), str(seconds)]
+        for port, seconds in zip(ports, SECONDS, strict=True)
     ]
     with process(commands[0], first) as one, process(commands[1], second) as other:
         wait_for(lambda: _listens(ports[0]), one, first)
