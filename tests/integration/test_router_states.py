@@ -26,8 +26,8 @@ from proctor.router.stages.registry import stages_with
 from proctor.router.states import RUNNING, TABLE, Cause, Transition, before, transitions
 from proctor.runtime.records.store import AuditState
 from tests.installed_plugins import install
+from tests.integration.rewording_rounds import ASKING, wanted
 from tests.integration.router_support import PINNED, Bench, one_by_one, router_bench
-from tests.integration.test_router_rounds import ASKING, wanted
 from tests.integration.test_router_transmission import said
 
 #: Two stages of a plug-in that ask the model under audit one thing an item each.
