@@ -91,7 +91,7 @@ def test_a_registry_that_is_away_is_asked_again_as_mlflow_is(tmp_path: Path) -> 
     [
         ("toy-nothing://x", r"the registry 'toy-nothing' of toy 1\.2 is no model registry"),
         ("toy-gone://x", r"the registry 'toy-gone' of toy 1\.2 cannot be loaded: AttributeError"),
-        ("toy://x", "the registry URI 'toy://x' is no http or https URL"),
+        ("toy://x", "'toy://x' is no http or https URL, and no plug-in that is installed here has its scheme"),
     ],
 )
 def test_what_cannot_be_written_to_is_an_error_of_the_registry(uri: str, said: str) -> None:

@@ -61,8 +61,8 @@ class MlflowClient:
         url, user, password = _url_and_user(uri)
         if url is None or url.scheme not in ("http", "https"):
             raise RegistryError(
-                f"the registry URI {visible(without_secrets(uri))!r} is no http or https URL; Proctor writes through "
-                "an MLflow server, e.g. PROCTOR_REGISTRY_URI=http://127.0.0.1:5000"
+                f"the registry URI {visible(without_secrets(uri))!r} is no http or https URL, and no plug-in that is "
+                "installed here has its scheme; name an MLflow server, e.g. PROCTOR_REGISTRY_URI=http://127.0.0.1:5000"
             )
         self.uri = url.text.rstrip("/")
         self._http = httpx.Client(
