@@ -5,8 +5,13 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
+
+# Where Python is told to write no bytecode, each of the hundreds of processes that tests start compiles all it imports.
+unexport PYTHONDONTWRITEBYTECODE
 FUZZ_SECONDS ?= 120
-.PHONY: help demo test lint unit chaos fuzz sbom clean
+# Twice the cores, because what tests do most is wait for servers.
+TEST_WORKERS ?= 4
+.PHONY: help demo test faults lint unit chaos fuzz sbom clean
 
 help: ## Show what can be made.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -33,9 +38,12 @@ $(VENV)/.dev: $(VENV)/.local
 demo: $(VENV)/.local ## Audit the two reference models end to end and print the decisions.
 	$(BIN)/proctor demo
 
-test: $(VENV)/.dev ## Lint, types, import rules, and every test.
+test: $(VENV)/.dev ## Lint, types, import rules, and every test but those of `make faults`.
 	$(MAKE) --no-print-directory lint
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n $(TEST_WORKERS) --no-loadscope-reorder --ignore tests/chaos
+
+faults: $(VENV)/.dev ## Short runs of faults: workers, broker, stores and a local stack that are killed, stopped and starved.
+	$(BIN)/python -m pytest -n $(TEST_WORKERS) --no-loadscope-reorder tests/chaos
 
 lint: $(VENV)/.dev ## Style, types and import rules.
 	$(BIN)/ruff check .

@@ -11,6 +11,7 @@ from hypothesis import settings
 
 from tests.installed_plugins import Plugins
 from tests.postgres_server import PostgresServer, postgres_server
+from tests.scheduling import ROOMS, Scheduling, room_of
 from tests.support import heed_signals, valkey_server
 
 heed_signals()
@@ -22,6 +23,16 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Hypothesis' deadline measures the machine's load; pytest-timeout guards against hanging.
 settings.register_profile("proctor", deadline=None)
 settings.load_profile("proctor")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Order the tests by their rooms; within a room they stay as they are."""
+    items.sort(key=lambda item: ROOMS.index(room_of(item.nodeid)))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config) -> Scheduling:
+    """How tests are given to workers, where there are several."""
+    return Scheduling(config)
 
 
 @pytest.fixture(scope="session")

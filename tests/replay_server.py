@@ -54,7 +54,7 @@ class Replay:
 def replay_server(
     answers: dict[str, str], paraphraser: Paraphraser | None = None, *, rewords: str = PARAPHRASER
 ) -> Iterator[Replay]:
-    """Serve recorded answers on a free loopback port, and beside them a model that rewords, under the name `rewords`."""
+    """Serve recorded answers on a free loopback port, and beside them a model that rewords, named `rewords`."""
     # The longest match wins: a question may be the beginning of another.
     questions = sorted(answers, key=len, reverse=True)
     replay = Replay(url="")

@@ -129,7 +129,6 @@ def test_nothing_is_left_running_and_no_file_is_half_written(two_runs: Any) -> N
         (signal.SIGKILL, "starting", -signal.SIGKILL),
         (signal.SIGINT, "starting", 128 + signal.SIGINT),
         (signal.SIGKILL, "answering", -signal.SIGKILL),
-        (signal.SIGINT, "answering", 128 + signal.SIGINT),
         (signal.SIGTERM, "answering", 128 + signal.SIGTERM),
     ],
 )

@@ -21,7 +21,7 @@ PACKAGE = REPOSITORY / "services" / "proctor"
 _MADE = frozenset(
     {"shared/data", ".proctor/logs", "kombu/transport/redis.py", ".venv/bin/activate", ".venv/bin/python"}
 )
-_OF_PYTEST = frozenset({"--pdb", "--randomly-seed", "--timeout"})
+_OF_PYTEST = frozenset({"--no-loadscope-reorder", "--pdb", "--randomly-seed", "--timeout"})
 _PATH = re.compile(r"(?<![\w./$=-])\.?[\w-]+(?:/[\w.-]+)+|\b(?:[\w-]+\.(?:py|md|toml|txt))\b")
 _CODE = re.compile(r"^```sh\n(.*?)^```$|`([^`\n]+)`", re.MULTILINE | re.DOTALL)
 

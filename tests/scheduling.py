@@ -1,0 +1,40 @@
+"""Which tests run side by side.
+
+Whole stacks of servers are started in two rooms. Their files run one after the other in two lanes, beside the workers
+that have everything else: all at the same time they would only wait for each other's starts, and one that began last
+would end alone.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from xdist.scheduler import LoadScopeScheduling
+
+#: First what takes longest.
+ROOMS: Final = ("end_to_end", "chaos", "integration", "fuzz", "browser", "hostile", "unit")
+_STACKS: Final = ("end_to_end", "chaos")
+_LANES: Final = 2
+
+
+def room_of(path: str) -> str:
+    """The folder below tests/ that a file, or the id of a test in it, is in."""
+    return PurePosixPath(path.partition("::")[0]).parts[1]
+
+
+class Scheduling(LoadScopeScheduling):
+    """Gives each worker a file at a time, or a lane."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return _lanes().get(file, file)
+
+
+@cache
+def _lanes() -> dict[str, str]:
+    """The lane of each file that has one."""
+    tests = Path(__file__).parent
+    files = [path for room in _STACKS for path in sorted((tests / room).glob("test_*.py"))]
+    return {f"tests/{path.relative_to(tests)}": f"lane {place % _LANES}" for place, path in enumerate(files)}
