@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -30,9 +31,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: ROOMS.index(room_of(item.nodeid)))
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config) -> Scheduling:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
     """How tests are given to workers, where there are several."""
-    return Scheduling(config)
+    return Scheduling(config, log)
 
 
 @pytest.fixture(scope="session")

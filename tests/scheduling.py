@@ -24,7 +24,7 @@ def room_of(path: str) -> str:
     return PurePosixPath(path.partition("::")[0]).parts[1]
 
 
-class Scheduling(LoadScopeScheduling):
+class Scheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
     """Gives each worker a file at a time, or a lane."""
 
     def _split_scope(self, nodeid: str) -> str:
