@@ -40,10 +40,10 @@ demo: $(VENV)/.local ## Audit the two reference models end to end and print the 
 
 test: $(VENV)/.dev ## Lint, types, import rules, and every test but those of `make faults`.
 	$(MAKE) --no-print-directory lint
-	$(BIN)/python -m pytest -n $(TEST_WORKERS) --no-loadscope-reorder --ignore tests/chaos
+	$(BIN)/python -m pytest -n $(TEST_WORKERS) --no-loadscope-reorder -m "not faults"
 
 faults: $(VENV)/.dev ## Short runs of faults: workers, broker, stores and a local stack that are killed, stopped and starved.
-	$(BIN)/python -m pytest -n $(TEST_WORKERS) --no-loadscope-reorder tests/chaos
+	$(BIN)/python -m pytest -n $(TEST_WORKERS) --no-loadscope-reorder -m faults tests/chaos tests/end_to_end
 
 lint: $(VENV)/.dev ## Style, types and import rules.
 	$(BIN)/ruff check .

@@ -26,6 +26,12 @@ settings.register_profile("proctor", deadline=None)
 settings.load_profile("proctor")
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """All of the room `chaos` is of `make faults`."""
+    if room_of(item.nodeid) == "chaos":
+        item.add_marker("faults")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order the tests by their rooms; within a room they stay as they are."""
     items.sort(key=lambda item: ROOMS.index(room_of(item.nodeid)))

@@ -75,6 +75,7 @@ def test_a_model_that_answers_both_wordings_alike_is_reviewed_for_want_of_items(
     assert registered_versions(tmp_path / "home") == 1
 
 
+@pytest.mark.faults
 def test_an_endpoint_that_is_down_ends_with_one_clear_message_and_registers_nothing(
     tmp_path: Path, standing: Path
 ) -> None:
@@ -89,6 +90,7 @@ def test_an_endpoint_that_is_down_ends_with_one_clear_message_and_registers_noth
     assert registered_versions(standing) == before
 
 
+@pytest.mark.faults
 def test_an_endpoint_that_dies_midway_leaves_the_audit_open_and_registers_nothing(
     tmp_path: Path, replay: Replay, standing: Path
 ) -> None:
@@ -108,6 +110,7 @@ def test_an_endpoint_that_dies_midway_leaves_the_audit_open_and_registers_nothin
     assert registered_versions(home) == before + 1
 
 
+@pytest.mark.faults
 def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path, replay: Replay) -> None:
     suite = suite_file(tmp_path, replay.url)
     home = tmp_path / "home"

@@ -123,12 +123,14 @@ def test_nothing_is_left_running_and_no_file_is_half_written(two_runs: Any) -> N
     assert not [path for path in home.rglob(".*") if path.is_file() and ".sqlite" not in path.name]
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize(
     ("signal_number", "moment", "code"),
     [
         (signal.SIGKILL, "starting", -signal.SIGKILL),
         (signal.SIGINT, "starting", 128 + signal.SIGINT),
         (signal.SIGKILL, "answering", -signal.SIGKILL),
+        (signal.SIGINT, "answering", 128 + signal.SIGINT),
         (signal.SIGTERM, "answering", 128 + signal.SIGTERM),
     ],
 )

@@ -27,6 +27,7 @@ def suite_file(folder: Path, endpoint: str) -> Path:
     return gsm8k_suite(folder, endpoint, items=ITEMS, perturbation={**asking_one, "min_yield": 0.1})
 
 
+@pytest.mark.faults
 def test_rewordings_that_were_there_when_an_audit_was_interrupted_are_not_asked_for_again(tmp_path: Path) -> None:
     says, goes_on = replaying(recorded_rewordings(shared_data())), threading.Event()
     asked: list[str] = []

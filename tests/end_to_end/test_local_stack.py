@@ -47,10 +47,10 @@ def shared_memory(home: Path) -> set[Path]:
     return {region for region in regions if region.exists()}
 
 
-def write_suite(path: Path, model_id: str, bundle: Path) -> None:
-    """The demo's suite on half of its items: enough for its decision."""
+def write_suite(path: Path, model_id: str, bundle: Path, *, items: int = 300) -> None:
+    """The demo's suite on some of its items, by default half: enough for its decision."""
     suite = json.loads(demo_suite(model_id, bundle))
-    suite["dataset_config"]["sample_size"] = 300
+    suite["dataset_config"]["sample_size"] = items
     path.write_text(json.dumps(suite))
 
 
@@ -134,7 +134,7 @@ def test_when_prompts_and_completions_are_gone_the_report_is_there_and_the_audit
 
 def test_without_triton_the_models_are_served_in_process_and_the_output_says_so(tmp_path: Path, bundle: Path) -> None:
     suite = tmp_path / "suite.json"
-    write_suite(suite, "reference-clean", bundle)
+    write_suite(suite, "reference-clean", bundle, items=100)
     run = proctor(
         "audit", "run", str(suite), "--home", str(tmp_path / "home"), "--format", "json",
         PROCTOR_TRITON_SERVER=str(tmp_path / "no" / "tritonserver"),

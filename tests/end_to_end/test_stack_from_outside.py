@@ -248,6 +248,7 @@ def state_of(stack: LocalStack, name: str) -> ServiceStatus:
     return next(row for row in stack.status() if row.name == name)
 
 
+@pytest.mark.faults
 def test_submit_and_status_say_which_service_is_away_and_the_audit_is_decided_when_it_is_back(
     stack: LocalStack, bundle: Path, tmp_path: Path
 ) -> None:
@@ -281,6 +282,7 @@ def test_submit_and_status_say_which_service_is_away_and_the_audit_is_decided_wh
     assert proctor("status", "--home", home).returncode == 0
 
 
+@pytest.mark.faults
 def test_a_stack_that_is_up_says_when_its_supervisor_was_killed(another_stack: LocalStack) -> None:
     state = read_state(another_stack.home)
     assert state is not None

@@ -268,6 +268,8 @@ def test_no_answer_holds_the_event_loop_up(attack: str) -> None:
 
 
 def test_interim_responses_without_end_are_ended_long_before_the_deadline() -> None:
+    with raw_http(lambda _: [response(says(response="B"))]) as url:
+        ask(url)  # what is loaded on first use is not the answer's doing
     with raw_http(lambda _: interim_responses()) as url, loop_watch() as watch:
         [got] = ask(url, deadline_s=120.0)
     assert "bytes to one request" in str(got.error)
