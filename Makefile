@@ -48,7 +48,7 @@ faults: $(VENV)/.dev ## Short runs of faults: workers, broker, stores and a loca
 lint: $(VENV)/.dev ## Style, types and import rules.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers 2
 	$(BIN)/lint-imports --no-cache
 
 unit: $(VENV)/.dev ## The tests that need no server.

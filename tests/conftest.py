@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,6 +36,12 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order the tests by their rooms; within a room they stay as they are."""
     items.sort(key=lambda item: ROOMS.index(room_of(item.nodeid)))
+
+
+def pytest_collection_finish() -> None:
+    """Keep what was imported and collected out of every later collection of garbage, which goes through all of it."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:

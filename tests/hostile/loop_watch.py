@@ -33,12 +33,10 @@ def loop_watch() -> Iterator[LoopWatch]:
         finally:
             watch.longest_s = max(watch.longest_s, time.thread_time() - before_s)
 
-    # What the tests before have left is not collected in a step of this one.
+    # What the tests before have left is not collected in a step of this one, nor ever: thawing it would thaw all that
+    # was set aside when the tests had been collected.
     gc.collect()
     gc.freeze()
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(asyncio.events.Handle, "_run", timed)
-            yield watch
-    finally:
-        gc.unfreeze()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(asyncio.events.Handle, "_run", timed)
+        yield watch
