@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
-from proctor.localstack.service import Plan
+from proctor.localstack.service import Plan, Service
 from proctor.localstack.state import locked
 from proctor.localstack.supervised import Supervised
+
+
+def plan_of(home: Path, *services: Service) -> Plan:
+    """A plan with a token of its own, as every stack has: by it its processes are found, and ended."""
+    return Plan(home=home, token=uuid.uuid4().hex, services=services)
 
 
 @contextmanager

@@ -27,10 +27,10 @@ from proctor.localstack.log_files import (
     open_log,
     write_crash,
 )
-from proctor.localstack.service import Plan, Readiness, Service
+from proctor.localstack.service import Readiness, Service
 from proctor.localstack.state import locked
 from proctor.localstack.supervised import Supervised
-from tests.supervised_plans import supervised
+from tests.supervised_plans import plan_of, supervised
 from tests.support import wait_until
 
 ENDLESS = """
@@ -80,7 +80,7 @@ def test_a_service_that_prints_without_end_fills_no_disk_and_holds_up_no_other(t
     polite = service("polite", "import time; print('ready', flush=True); time.sleep(600)", after=("endless",))
     # Not by a line in its log, which may be rotated away before anybody looks.
     endless = service("endless", ENDLESS, ready=Readiness("file", path=str(tmp_path / "home" / "ready")))
-    plan = Plan(tmp_path / "home", "token", (endless, polite))
+    plan = plan_of(tmp_path / "home", endless, polite)
     plan.home.mkdir()
     log = plan.log_path("endless")
     oldest = log.with_name(f"{log.name}.{KEPT_LOGS}")
@@ -95,7 +95,7 @@ def test_a_service_that_prints_without_end_fills_no_disk_and_holds_up_no_other(t
 
 def test_the_last_words_of_a_service_stand_in_its_log_when_its_end_is_told(tmp_path: Path) -> None:
     words = "import sys; sys.stdout.write('word ' * 40_000 + 'last'); sys.exit(3)"
-    plan = Plan(tmp_path / "home", "token", (service("dying", words),))
+    plan = plan_of(tmp_path / "home", service("dying", words))
     plan.home.mkdir()
     with locked(plan.home) as lock, pytest.raises(Exception, match=r"exited with code 3(.|\n)* last"):
         Supervised.start(plan, lock)

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from proctor.localstack.service import Plan, Readiness, Service
+from proctor.localstack.service import Readiness, Service
 from proctor.runtime.artifacts.local import LocalArtifacts
 from proctor.runtime.files import write_atomic
 from proctor.runtime.private import prepare_database, tighten
 from proctor.runtime.records.store import Records
-from tests.supervised_plans import supervised
+from tests.supervised_plans import plan_of, supervised
 from tests.support import loose_paths
 
 PROGRAM = "import sys; from proctor.cli.main import main; sys.exit(main())"
@@ -189,7 +189,7 @@ time.sleep(600)
 def test_what_services_write_is_private_whatever_they_ask_for(tmp_path: Path, umask: int) -> None:
     region = Path("/dev/shm") / f"proctor-test-{os.getpid()}"
     argv = (sys.executable, "-c", CARELESS, region.name)
-    plan = Plan(tmp_path / "home", "token", (Service("careless", argv, Readiness("line", text="ready")),))
+    plan = plan_of(tmp_path / "home", Service("careless", argv, Readiness("line", text="ready")))
     plan.home.mkdir(mode=0o700)
     try:
         with supervised(plan):

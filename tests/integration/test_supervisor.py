@@ -24,7 +24,7 @@ from proctor.localstack.service import Plan, Readiness, Service, ServiceState
 from proctor.localstack.stack import LocalStack
 from proctor.localstack.state import locked, read_state
 from proctor.localstack.supervised import Supervised
-from tests.supervised_plans import supervised
+from tests.supervised_plans import plan_of, supervised
 from tests.support import ending, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the supervisor needs Linux")
@@ -101,7 +101,7 @@ def mark(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 def make_plan(home: Path, *services: Service) -> Plan:
     home.mkdir(exist_ok=True)
-    return Plan(home=home, token=uuid.uuid4().hex, services=services)
+    return plan_of(home, *services)
 
 
 #: Starts a plan under a supervisor that is a child of the tests.
