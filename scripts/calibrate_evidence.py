@@ -4,7 +4,7 @@
 Writes one CSV file a study and the plots to --out, and fills the tables of the document beside it, calibration.md.
 The figures of a cell follow from its name and the seed: other cells, the order and the number of jobs change nothing.
 
-  scripts/calibrate_evidence.py --jobs 2                    # everything, about a quarter of an hour
+  scripts/calibrate_evidence.py --jobs 2                    # everything, about twenty minutes
   scripts/calibrate_evidence.py --only size,power           # the other studies' tables stay as they are
   scripts/calibrate_evidence.py --quick                     # a look in under a minute; writes nothing without --out
   scripts/calibrate_evidence.py --redraw                    # tables and plots again from the CSV files

@@ -25,6 +25,13 @@ PACKED: Final = (
     "case_study/instruct_max_new768.json",
     "lm_eval_logs/winner.jsonl",
     "lm_eval_logs/instruct.jsonl",
+    "mmlu_rephrased/LICENSE",
+    "mmlu_rephrased/abstract_algebra.jsonl",
+    "mmlu_rephrased/abstract_algebra_rephrased.jsonl",
+    "mmlu_rephrased/high_school_us_history.jsonl",
+    "mmlu_rephrased/high_school_us_history_rephrased.jsonl",
+    "mmlu_rephrased/sociology.jsonl",
+    "mmlu_rephrased/sociology_rephrased.jsonl",
     "paper/model_router_details.csv",
 )
 

@@ -152,6 +152,27 @@ class SampleAudit:
         )
 
 
+class OnPassages(SampleAudit):
+    """A made-up audit whose items come in passages. Half of the items stand and fall with their passage's luck."""
+
+    def __init__(self, *, per_passage: int, shared: float = 0.5, **others: Any) -> None:
+        self.per_passage, self.shared = per_passage, shared
+        super().__init__(**others)
+        lucky = random.Random(others.get("seed", 7))
+        luck = [lucky.random() < others.get("knows", 0.75) for _ in range(len(self.items))]
+        swayed = {item.item_id for item in self.items if lucky.random() < shared}
+        self.known = {
+            item.item_id
+            for place, item in enumerate(self.items)
+            if (luck[place // per_passage] if item.item_id in swayed else item.item_id in self.known)
+        }
+        self.leaked -= self.known
+        self.asked = list(self._asked())
+
+    def _item(self, index: int) -> Item:
+        return super()._item(index).model_copy(update={"cluster": f"passage {index // self.per_passage}"})
+
+
 def blocked(**changes: Any) -> SampleAudit:
     """A model that memorised 15 % of the items."""
     return SampleAudit(**changes)

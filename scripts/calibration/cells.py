@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from proctor.evidence.planning.clustered_audits import SHARED
 from proctor.evidence.planning.families import FAMILIES, Family, Simulated
 
 #: Audits that are drawn at once, so that memory does not grow with the replications. Part of the seed's meaning.
@@ -31,7 +32,7 @@ class Measure(StrEnum):
     ARTICLE_FLAGS = "article's rule: items flagged"
     ARTICLE_BLOCKS = "article's rule: models blocked"
     CONTROLLED_P = "difference-in-differences, p < 0.05"
-    CLUSTERED_P = "clustered test, p < 0.05"
+    UNCLUSTERED_P = "default p < 0.05, items taken as independent"
     FRESH_P = "fresh items, p < 0.05"
     MCNEMAR_P = "McNemar's exact p < 0.05"
     APPROVED = "gate: approved"
@@ -57,7 +58,8 @@ class Measure(StrEnum):
 class Cell(NamedTuple):
     """A situation to simulate. Its figures depend on its fields and the seed alone: not on other cells, order or jobs.
 
-    `leaked_share` and `cost` (accuracy that a rewording costs a clean model) are fractions.
+    `leaked_share`, `cost` (accuracy that a rewording costs a clean model) and `shared` (chance that an item's answers
+    are its cluster's own, the same for all of them) are fractions.
     """
 
     study: str
@@ -70,6 +72,9 @@ class Cell(NamedTuple):
     control_items: int = 0
     cluster_items: int = 1
     reference_models: int = 0
+    clusters: int = 0
+    layout: str = ""
+    shared: float = SHARED
 
     @property
     def name(self) -> str:

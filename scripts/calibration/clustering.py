@@ -8,48 +8,58 @@ import numpy as np
 
 from calibration.cells import Cell, Measure, Tally
 from calibration.coverage import Truth, holds
+from calibration.layouts import Layout, cluster_sizes
 from calibration.rejection import SCORING, paired
 from proctor.evidence.answers import IntArray
 from proctor.evidence.clusters import (
     Clusters,
-    clustered_accuracy,
     clustered_contamination_score,
     clustered_score_inflation,
+    clustered_share,
     clustered_test,
 )
 from proctor.evidence.intervals import score_inflation
+from proctor.evidence.perturbation.exchangeability import exchangeability_test
+from proctor.evidence.perturbation.studentised import studentised_test
 from proctor.evidence.planning.families import Simulated
 from proctor.evidence.protocol.conformal import conformal_future_accuracy
 
-#: Chance that an item's answers are its cluster's own, the same for all of them, and not the item's.
-SHARED: Final = 0.5
 #: Graded items for each item of the batch to come.
 _BATCHES: Final = 20
 
 
 def clustered(cell: Cell, rng: np.random.Generator, replications: int) -> Tally:
     """Coverage and size over clusters, and beside them of what takes items as independent."""
-    truth, tally, level = Truth.of(cell), Tally(), SCORING.confidence_level
-    labels = np.arange(cell.items) // cell.cluster_items
+    truth, tally, level, alpha = Truth.of(cell), Tally(), SCORING.confidence_level, SCORING.significance_alpha
+    sizes = cluster_sizes(Layout(cell.layout), cell.clusters, cell.cluster_items)
+    labels = np.repeat(np.arange(cell.clusters), sizes)
     clusters = Clusters.of(labels.tolist())
-    whole = cell._replace(items=int(labels[-1]) + 1)
+    whole = cell._replace(items=cell.clusters)
     for own, common in zip(cell.draws(rng, replications), whole.draws(rng, replications), strict=True):
-        for answers in paired(_mixed(own, common, labels, rng), cell.variants):
+        for answers in paired(_mixed(own, common, labels, cell.shared, rng), cell.variants):
             differences, canonical = answers.differences, answers.canonical.astype(np.float64)
             d = clustered_score_inflation(differences, canonical, clusters, level)
             score = clustered_contamination_score(differences, canonical, clusters, level)
-            tally.add(Measure.CLUSTERED_P, clustered_test(differences, clusters) < SCORING.significance_alpha)
+            right, reworded = (
+                clustered_share(share, clusters, level) for share in (canonical, canonical - differences)
+            )
+            over, alone = clustered_test(differences, clusters) < alpha, studentised_test(answers) < alpha
+            # The exact test is slow with thousands of items, and decides only where the other part of p is small.
+            exact = (over or alone) and exchangeability_test(answers).p_value < alpha
+            tally.add(Measure.DEFAULT_P, over and exact)
             tally.add(Measure.INFLATION, holds(d, 100 * truth.inflation))
             tally.add(Measure.SCORE, holds(score, truth.score))
-            tally.add(Measure.CANONICAL, holds(clustered_accuracy(canonical, clusters, level), truth.canonical))
+            tally.add(Measure.CANONICAL, holds(right, truth.canonical))
+            tally.add(Measure.REWORDED, holds(reworded, truth.reworded))
+            tally.add(Measure.UNCLUSTERED_P, alone and exact)
             tally.add(Measure.UNCLUSTERED_INFLATION, holds(score_inflation(answers, level), 100 * truth.inflation))
     return tally
 
 
-def _mixed(own: Simulated, common: Simulated, labels: IntArray, rng: np.random.Generator) -> Simulated:
-    shared = rng.random(own.canonical.shape) < SHARED
+def _mixed(own: Simulated, common: Simulated, labels: IntArray, shared: float, rng: np.random.Generator) -> Simulated:
+    clusters_own = rng.random(own.canonical.shape) < shared
     pairs = zip(own, common, strict=True)
-    return Simulated(*(np.where(shared, one[:, labels], each) for each, one in pairs))
+    return Simulated(*(np.where(clusters_own, one[:, labels], each) for each, one in pairs))
 
 
 def future_batch(cell: Cell, rng: np.random.Generator, replications: int) -> Tally:

@@ -7,6 +7,7 @@ from typing import Final
 
 from calibration.cells import Measure, Row
 from calibration.grids import DEFAULT_ITEMS
+from calibration.layouts import LARGEST, SMALLEST, Layout
 from calibration.markdown import families, largest, percent, rows_of, span, table
 
 Tables = Mapping[str, Sequence[Row]]
@@ -107,21 +108,42 @@ def replicates(tables: Tables) -> str:
 
 
 def clusters(tables: Tables) -> str:
-    """Coverage where items come in clusters."""
+    """Coverage, size and power where items come in clusters, by how many and how large they are."""
     rows = tables["clusters"]
-    measures = (Measure.INFLATION, Measure.SCORE, Measure.CANONICAL, Measure.UNCLUSTERED_INFLATION)
+    intervals = (Measure.INFLATION, Measure.SCORE, Measure.CANONICAL, Measure.REWORDED)
     lines = []
-    for items in sorted({row.cell.items for row in rows}):
-        own = [row for row in rows if row.cell.items == items]
+    for clusters, layout, each in dict.fromkeys(
+        (row.cell.clusters, row.cell.layout, row.cell.cluster_items)
+        for row in sorted(rows, key=lambda row: row.cell.clusters)
+    ):
+        own = [
+            row
+            for row in rows
+            if (row.cell.clusters, row.cell.layout, row.cell.cluster_items) == (clusters, layout, each)
+        ]
         clean = [row for row in own if row.cell.leaked_share == 0]
-        tested = span(clean, Measure.CLUSTERED_P)
-        clusters = items // own[0].cell.cluster_items
-        lines.append((f"{items:,}", f"{clusters:,}", *(span(own, measure) for measure in measures), tested))
+        leaked = [row for row in own if row.cell.leaked_share]
+        lines.append(
+            (
+                f"{clusters:,}",
+                f"{each}" if layout == Layout.EVEN else f"{SMALLEST} to {LARGEST}, {layout}",
+                f"{own[0].cell.items:,}",
+                percent(largest(clean, Measure.DEFAULT_P)),
+                percent(largest(clean, Measure.UNCLUSTERED_P)),
+                *(span(own, measure) for measure in intervals),
+                span(own, Measure.UNCLUSTERED_INFLATION),
+                span(leaked, Measure.DEFAULT_P),
+            )
+        )
     headings = (
-        "items",
         "clusters",
-        *(measure.value for measure in measures),
-        "clean models rejected by the test alone",
+        "items in each",
+        "items",
+        "default p rejects clean models, worst",
+        "taken as independent, worst",
+        *(measure.value for measure in intervals),
+        Measure.UNCLUSTERED_INFLATION.value,
+        "10 % leaked found",
     )
     return table(headings, lines)
 

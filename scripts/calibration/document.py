@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from calibration import coverage_tables, rejection_tables
 from calibration.cells import Measure, Row
 from calibration.judging import Verdict
+from calibration.layouts import LARGEST, SMALLEST, Layout
 from calibration.markdown import listed, percent, table
 from proctor.domain.errors import BadInputError
 from proctor.evidence.written_numbers import counted
@@ -58,7 +59,8 @@ def cell_words(row: Row) -> str:
     words += [f"{cell.replicates} replicates"] * (cell.replicates > 1)
     words += [f"{100 * cell.leaked_share:g} % leaked"] * (cell.leaked_share > 0)
     words += [f"{cell.control_items:,} control items"] * (cell.control_items > 0)
-    words += [f"clusters of {cell.cluster_items}"] * (cell.cluster_items > 1)
+    sizes = f"{cell.cluster_items}" if cell.layout == Layout.EVEN else f"{SMALLEST} to {LARGEST}, {cell.layout}"
+    words += [f"{cell.clusters:,} clusters of {sizes}, {100 * cell.shared:g} % shared"] * (cell.clusters > 0)
     words += [counted(cell.reference_models, "reference model")] * (cell.reference_models > 0)
     return ", ".join(words)
 

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from calibration.cells import NEARLY_DETERMINISTIC, Cell
+from calibration.layouts import LARGEST, Layout, cluster_sizes
 from calibration.panels import RASCH
 from proctor.evidence.planning.approval import TARGET, detectable_share, items_for_approval
 from proctor.evidence.planning.families import FAMILIES
@@ -114,11 +115,19 @@ def replicates_cells() -> list[Cell]:
 
 
 def cluster_cells() -> list[Cell]:
-    """Items in clusters of five."""
-    return [
-        Cell("clusters", family, items, DEFAULT_VARIANTS, leaked_share=share, cluster_items=5)
-        for family, items, share in product(COVERAGE_FAMILIES, (COVERED_FROM, DEFAULT_ITEMS, 1_000), COVERAGE_SHARES)
-    ]
+    """Few and many clusters, small and large, even and not: half of the items in common, and everything."""
+    laid_out = [(Layout.EVEN, each) for each in (2, 10, LARGEST)] + [(Layout.UNEVEN, 1), (Layout.SKEWED, 1)]
+    cells = []
+    for (layout, each), clusters, family in product(laid_out, (20, 50, 200), COVERAGE_FAMILIES):
+        items = int(cluster_sizes(layout, clusters, each).sum())
+        usual = Cell(
+            "clusters", family, items, DEFAULT_VARIANTS, cluster_items=each, clusters=clusters, layout=layout.value
+        )
+        cells += [usual, usual._replace(shared=1.0), usual._replace(leaked_share=0.10)]
+        if each == 1:
+            # One reworded answer an item, as behind a clean and a noisy router.
+            cells.append(usual._replace(variants=1))
+    return cells
 
 
 def conformal_cells() -> list[Cell]:

@@ -42,6 +42,7 @@ def check(stores: Stores, calm_reports: Mapping[str, str], *, fatal: str, sums: 
         stores.forget()
     if sums:
         _check_registry(stores.registered(), audits, findings)
+    _check_log(stores.decision_log(), audits, findings)
     check_remains(stores, {audit.audit_id for audit in audits}, findings)
     return findings
 
@@ -185,6 +186,21 @@ def _check_report(
     ]
     if wrong:
         findings.broken(2, name, f"{len(wrong)} items' scores are not those of their answers, e.g. {wrong[0]}")
+
+
+def _check_log(log: Sequence[tuple[int, str, str]], audits: Sequence[Audit], findings: Findings) -> None:
+    """The log is one chain without gaps, and has each decision once, as it is on record."""
+    previous, logged = None, list[str]()
+    for number, (sequence, text, digest) in enumerate(log, 1):
+        entry = json.loads(text)
+        found = f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+        if (sequence, digest, entry["previous"]) != (number, found, previous):
+            findings.broken(3, entry["audit_id"], f"entry {sequence} of the decision log does not follow on the others")
+        previous = digest
+        logged.append(json.dumps(entry["content"]["event"], sort_keys=True))
+    decided = [json.dumps(event, sort_keys=True) for audit in audits for event in audit.decisions]
+    if Counter(logged) != Counter(decided):
+        findings.broken(3, "all", f"the decision log has {len(logged)} decisions, and not the {len(decided)} on record")
 
 
 def _compare(report: bytes, decision: Mapping[str, Any], calm: Mapping[str, str], findings: Findings) -> None:

@@ -100,6 +100,8 @@ CRASH_POINTS = (
     CrashPoint("finalise", "router", f"{_RECORDS}.advance", when=_moved_to("scoring")),
     # The report is written, and the decision is not on record.
     CrashPoint("report", "scorer", f"{_RECORDS}.decide", after=False),
+    # The decision and its entry in the log are written, and the transaction is not over.
+    CrashPoint("log", "scorer", "proctor.runtime.records.store:append"),
     # The decision is on record, and nobody was told.
     CrashPoint("decide", "scorer", f"{_RECORDS}.decide"),
     # The router was told, and the event did not leave; then that it left.

@@ -73,6 +73,11 @@ class Stores:
             Audit(name, state, detail, json.loads(text), decided.get(name, [])) for name, state, detail, text in rows
         ]
 
+    def decision_log(self) -> list[tuple[int, str, str]]:
+        """Every entry of the decision log, in its order: its number, its text, and the digest that is kept of it."""
+        with closing(sqlite3.connect(self._home / "records.sqlite")) as connection:
+            return connection.execute("SELECT sequence, entry, digest FROM decision_log ORDER BY sequence").fetchall()
+
     def stage(self, audit_id: str, stage: str = "answer") -> Stage:
         """One stage of an audit in the ledger."""
         prefix = f"proctor:{{{audit_id}}}:{stage}:"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.runtime.records.schema import version_of
+from proctor.runtime.records.schema import SCHEMA_VERSION, version_of
 from proctor.runtime.records.store import AuditState, Records
 from tests.chaos.arithmetic import Benchmark
 from tests.chaos.audits import Client, report_bytes
@@ -58,12 +58,13 @@ def test_audits_of_a_mixed_pool_are_decided_with_the_reports_of_a_pool_of_one_ve
             return audits
 
         of_one_version = [report_bytes(tmp_path, audit) for audit in run()]
-        assert version_of(cluster.settings.records_url) == 1
+        assert version_of(cluster.settings.records_url) == SCHEMA_VERSION
 
         # The next version comes while audits of this one are under way, and migrates the store under their feet.
         early = [client.submit(benchmark) for benchmark in BENCHMARKS]
         cluster.add(*of_the_next_version(*SERVICES))
-        assert cluster.tend_until(lambda: version_of(cluster.settings.records_url) == 2, timeout_s=60), logs(tmp_path)
+        migrated = lambda: version_of(cluster.settings.records_url) == SCHEMA_VERSION + 1  # noqa: E731
+        assert cluster.tend_until(migrated, timeout_s=60), logs(tmp_path)
         assert cluster.tend_until(all_decided(client, early), timeout_s=60), logs(tmp_path)
         rounds = [early]
         while not given_back(tmp_path) >= EACH and len(rounds) < MAX_ROUNDS:

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from proctor.runtime.records.schema import SCHEMA_VERSION
 from tests.chaos.cluster import Cluster, Role
 from tests.support import REPOSITORY
 
@@ -26,13 +27,14 @@ MOODY = "PROCTOR_TEST_MOODY"
 #: What the next version's routers note of a message that this version has no task for.
 GREETED = "greeted"
 
-_FIELD = '    mood: str = added("", since=2)\n'
+_FIELD = '    mood: str = added("", since=3)\n'
+_THIS, _FOLLOWING = f"{SCHEMA_VERSION:04d}", f"{SCHEMA_VERSION + 1:04d}"
 _MIGRATION = '''"""A column of the next version."""
 
 import sqlalchemy as sa
 from alembic import op
 
-revision, down_revision = "0002", "0001"
+revision, down_revision = "NEXT", "THIS"
 
 
 def upgrade() -> None:
@@ -64,7 +66,6 @@ def _greet(audit_id: str) -> None:
 #: By module: what is looked for, and what stands there in the next version.
 _CHANGES: dict[str, tuple[tuple[str, str], ...]] = {
     "domain/messages.py": (
-        ("import needed_version", "import added, needed_version"),
         ("    task: ClassVar[str]\n\n    @property\n", f"    task: ClassVar[str]\n{_FIELD}\n    @property\n"),
         ("\n\nclass StartAudit(", f"{_GREETING}\n\nclass StartAudit("),
     ),
@@ -95,7 +96,9 @@ _CHANGES: dict[str, tuple[tuple[str, str], ...]] = {
         ('    sa.UniqueConstraint("subject", "ordinal"),', '    sa.Column("mood", sa.Text),\n'
          '    sa.UniqueConstraint("subject", "ordinal"),'),
     ),
-    "runtime/records/schema.py": (("SCHEMA_VERSION: Final = 1", "SCHEMA_VERSION: Final = 2"),),
+    "runtime/records/schema.py": (
+        (f"SCHEMA_VERSION: Final = {SCHEMA_VERSION}", f"SCHEMA_VERSION: Final = {SCHEMA_VERSION + 1}"),
+    ),
     "runtime/records/store.py": (('{"state": state, "detail"', '{"mood": "next", "state": state, "detail"'),),
 }  # fmt: skip
 
@@ -113,7 +116,9 @@ def next_version(folder: Path) -> Path:
             assert text.count(before) == 1, f"{name} does not have this once any more: {before!r}"
             text = text.replace(before, after)
         module.write_text(text, "utf-8")
-    (folder / "proctor" / "runtime" / "records" / "migrations" / "versions" / "v0002_mood.py").write_text(_MIGRATION)
+    migrations = folder / "proctor" / "runtime" / "records" / "migrations" / "versions"
+    migration = _MIGRATION.replace("NEXT", _FOLLOWING).replace("THIS", _THIS)
+    (migrations / f"v{_FOLLOWING}_mood.py").write_text(migration)
     return folder
 
 

@@ -151,6 +151,7 @@ def test_refusals_echoes_answers_and_cut_replies_are_counted_and_the_rest_is_aud
     assert 45 <= result["n_items"] <= 65
 
 
+@pytest.mark.faults
 def test_a_paraphraser_that_is_down_leaves_the_audit_open_and_it_goes_on_when_it_is_back(
     tmp_path: Path, home: Path, rewordings: dict[str, str], benchmarks: Path
 ) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from proctor.domain.messages import SERVICES
-from tests.support import ending, missing, wait_until
+from tests.support import ending, missing, run_proctor, wait_until
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -72,10 +72,16 @@ def test_two_runs_agree_in_everything_but_paths(two_runs: Any) -> None:
 def test_the_most_suspected_items_are_the_leaked_ones(two_runs: Any, bundle: Path) -> None:
     truth = json.loads((bundle / "models" / "reference-leaked" / "leaked_items.json").read_text())
     leaked = set(truth["item_ids"])
-    ranked = [item["item_id"] for item in by_model(two_runs[0])["reference-leaked"]["items"]]
+    model = by_model(two_runs[0])["reference-leaked"]
+    ranked = [item["item_id"] for item in model["items"] if item["rank"] is not None]
+    assert len(ranked) == model["n_suspected_items"]
     hits = len(leaked & set(ranked[: len(leaked)]))
     assert hits / len(leaked) >= 0.85
-    assert two_runs[0]["planted_truth"] == {"leaked_items": len(leaked), "found_among_most_suspected": hits}
+    assert two_runs[0]["planted_truth"] == {
+        "leaked_items": len(leaked),
+        "most_suspected": min(len(leaked), len(ranked)),
+        "found_among_most_suspected": hits,
+    }
 
 
 def test_no_item_of_the_clean_model_is_flagged(two_runs: Any) -> None:
@@ -115,6 +121,13 @@ def test_the_protocol_digest_is_shared_and_the_fingerprints_are_not(two_runs: An
     document = two_runs[0]
     assert {model["protocol_digest"] for model in document["models"]} == {document["protocol_digest"]}
     assert len({model["fingerprint"] for model in document["models"]}) == 2
+
+
+def test_every_decision_of_the_demo_is_in_the_record_which_is_intact(two_runs: Any) -> None:
+    checked = run_proctor("record", "verify", "--format", "json", home=two_runs[2])
+    assert checked.returncode == 0, checked.stdout
+    found = json.loads(checked.stdout)
+    assert {found[name] for name in ("entries", "signed", "reports", "witnesses")} == {4}
 
 
 def test_nothing_is_left_running_and_no_file_is_half_written(two_runs: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import importlib.util
 import os
 import secrets
@@ -18,9 +19,18 @@ import httpx
 from proctor.localstack.mlflow_server import PASSWORD_VARIABLE, USER
 from tests.support import REPOSITORY, ending, free_port, missing, wait_until
 
+#: With which MLflow's server sends webhooks to this machine, and reads its table of them anew for each event.
+WEBHOOKS = {
+    "MLFLOW_WEBHOOK_ALLOWED_SCHEMES": "http,https",
+    "MLFLOW_WEBHOOK_ALLOW_PRIVATE_IPS": "true",
+    "MLFLOW_WEBHOOK_CACHE_TTL": "0",
+    # Without a key of its own, what it stored is not read back (mlflow#19896).
+    "MLFLOW_WEBHOOK_SECRET_ENCRYPTION_KEY": base64.urlsafe_b64encode(b"a key of tests, of thirty-two b.").decode(),
+}
+
 
 @contextmanager
-def mlflow_server(folder: Path) -> Iterator[str]:
+def mlflow_server(folder: Path, **environment: str) -> Iterator[str]:
     """MLflow's server on a free port, as the local stack runs it; yields its URL."""
     if importlib.util.find_spec("mlflow") is None:
         missing("mlflow is not installed: pip install mlflow")
@@ -31,7 +41,7 @@ def mlflow_server(folder: Path) -> Iterator[str]:
     with log.open("wb") as stream:
         process = subprocess.Popen(
             [sys.executable, "-m", "proctor.localstack.mlflow_server", str(folder), str(port)],
-            env={**os.environ, "PYTHONPATH": str(REPOSITORY / "services"), PASSWORD_VARIABLE: password},
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY / "services"), PASSWORD_VARIABLE: password, **environment},
             stdout=stream,
             stderr=subprocess.STDOUT,
         )
@@ -42,6 +52,19 @@ def mlflow_server(folder: Path) -> Iterator[str]:
     finally:
         process.kill()
         process.wait(timeout=20)
+
+
+def add_webhook(uri: str, url: str, secret: str, *events: tuple[str, str]) -> str:
+    """Have MLflow's server send events, each as entity and action; returns the webhook's id."""
+    said = {
+        "name": f"to-{secrets.token_hex(4)}",
+        "url": url,
+        "secret": secret,
+        "events": [{"entity": entity.upper(), "action": action.upper()} for entity, action in events],
+    }
+    answer = httpx.post(f"{uri}/api/2.0/mlflow/webhooks", json=said, trust_env=False, timeout=30)
+    assert answer.is_success, answer.text
+    return str(answer.json()["webhook"]["webhook_id"])
 
 
 def _healthy(uri: str) -> bool:

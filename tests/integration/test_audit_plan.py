@@ -26,7 +26,7 @@ Plan = Callable[..., dict[str, Any]]
 
 KEYS = {
     "suite", "items", "items_available", "family", "family_title", "family_reason", "rows", "families",
-    "approval_chance", "items_for_90", "budget", "warning", "conclusion", "notes",
+    "approval_chance", "items_for_90", "budget", "warning", "conclusion", "notes", "scope", "scope_hint", "item_kinds",
 }  # fmt: skip
 ROW_KEYS = {
     "variants", "own", "trials", "prompt_tokens", "output_tokens_at_most", "cost", "detectable_share",
@@ -220,6 +220,43 @@ def test_what_the_plan_supposes_is_noted(suite_file: Write, planned: Plan) -> No
     said = " ".join(document["notes"])
     for part in ("before admission", "estimated", "clean: exposure", "article's rule", "paraphrasing model"):
         assert part in said
+
+
+@pytest.mark.parametrize(
+    ("sections", "said"),
+    [
+        ({"governance": {"profile": "strict"}}, "governance.profile strict requires fresh, a channel that"),
+        (
+            {"scoring_config": {"required_channels": ["exposure"]}, "governance": {"profile": "strict"}},
+            "scoring_config.required_channels requires exposure and governance.profile strict requires fresh, channels",
+        ),
+    ],
+)
+def test_a_suite_that_requires_what_no_audit_runs_is_said_to_end_in_a_review(
+    suite_file: Write, planned: Plan, sections: dict[str, Any], said: str
+) -> None:
+    document = planned(suite_file(items=400, options=4, **sections))
+    assert document["warning"].startswith(said)
+    assert document["warning"].endswith("every audit by this suite ends in a review")
+    assert f"and approves no model: {document['warning']}." in document["conclusion"]
+
+
+def test_the_plan_says_what_an_approval_would_rest_on_and_how_the_items_look(
+    suite_file: Write, planned: Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sums = planned(suite_file(items=30))
+    assert (sums["scope"], sums["item_kinds"]["computed"]) == ("wording", 30)
+    facts = [{"question": f"Who rules the island {i}?", "answer": f"Queen {i}"} for i in range(30)]
+    (tmp_path / "facts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in facts))
+    path = suite_file(dataset_config={"path": "facts.jsonl"})
+    assert planned(path)["item_kinds"] == {"options": 0, "short_fact": 30, "computed": 0, "other": 0}
+    assert main(["audit", "plan", str(path)]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("scope: ")]
+    assert "an approval would rest on wordings alone; by their form all 30 items look like short facts" in line
+    assert "require fresh or exposure evidence" in line
+    unread = planned(suite_file(dataset_config={"path": None}))
+    assert unread["item_kinds"] is None
+    assert "require fresh or exposure evidence" in unread["scope_hint"]
 
 
 def test_limits_without_room_are_said_to_have_none(suite_file: Write, planned: Plan) -> None:

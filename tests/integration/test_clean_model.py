@@ -24,7 +24,7 @@ from proctor.runtime.records.store import Records
 from proctor.runtime.settings import Settings
 from proctor.scorer.page.html import render
 from proctor.scorer.report.document import Report, to_json
-from tests.report_samples import SampleAudit, approved, blocked, in_review
+from tests.report_samples import OnPassages, SampleAudit, approved, blocked, in_review
 from tests.scored_audits import DIGEST, assemble, clean_models, score
 
 GROUNDS = "its training data were gathered before the benchmark was written"
@@ -259,3 +259,22 @@ def test_hostile_grounds_change_no_markup_of_the_page(home: Home, declare: Decla
     assert "&lt;script&gt;alert" in page
     assert "<script" not in page
     assert "\u202e" not in page
+
+
+def test_a_clean_model_on_passages_is_known_as_well_as_its_report_says(home: Home, declare: Declare) -> None:
+    audit = OnPassages(model_id="org/clean", per_passage=3, n_items=600, leaked=0.0)
+    report = audit.report()
+    answer = declare(home.audited(audit, report=report), "--format", "json")
+    assert answer.code == 0
+    [measured] = fidelities(home.records, STRATEGY, BENCHMARK)
+    assert report.evidence.perturbation is not None
+    assert measured.cost == report.evidence.perturbation.score_inflation
+    assert "199 clusters" in measured.cost.method, "the last three items get no rewording"
+    assert measured.accuracy == report.evidence.perturbation.accuracy_canonical
+
+
+def test_too_few_passages_measure_no_cost(home: Home, declare: Declare) -> None:
+    audit = OnPassages(model_id="org/clean", per_passage=40, n_items=600, leaked=0.0)
+    answer = declare(home.audited(audit))
+    assert answer.code == 2
+    assert "measures no cost of rewording: The items come in 15 clusters" in answer.err

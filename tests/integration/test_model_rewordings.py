@@ -215,6 +215,7 @@ def _opened() -> SuiteVariants:
         encoder=SimpleNamespace(encode=encoder.encode, fingerprint=encoder.fingerprint, loaded=True),
         benchmark="bench",
         encoder_name="hashed",
+        others=None,
         notes=(),
     )
     return cast(SuiteVariants, opened)

@@ -237,7 +237,16 @@ def test_a_window_is_learned_from_labelled_pairs_and_used_by_a_stream(server: Se
     assert 0 < document["max_semantic_distance"] < 2
     calibrated = settings(perturbation_strategy="option_shuffle", gate="calibrated", num_variants_per_item=1)
     calibrated.settings.calibration, calibrated.settings.benchmark = learned.document, "coins"
-    assert server.perturb([calibrated, item("a", "What are 2 and 2?")])[-1].summary.variants == 1
+    asked = item("a", "What are 2 and 2?")
+    originals = dict.fromkeys(message.pair.pair.original.question for message in _labelled(60))
+    questions = [pb.PerturbRequest(question=question) for question in originals]
+    replies = server.perturb([calibrated, *questions, asked])
+    assert len(replies) == 2
+    assert replies[-1].summary.variants == 1
+    for brought, why in (([], "their questions did not come"), (questions[1:], "a margin belongs to the questions")):
+        code, details = code_of(partial(server.perturb, [calibrated, *brought, asked]))
+        assert code is grpc.StatusCode.INVALID_ARGUMENT
+        assert why in details
     calibrated.settings.benchmark = "other"
     code, details = code_of(lambda: server.perturb([calibrated]))
     assert code is grpc.StatusCode.INVALID_ARGUMENT

@@ -18,6 +18,7 @@ from kombu.exceptions import OperationalError
 from proctor.domain.decision import DecisionEvent, DecisionOutcome, Reason
 from proctor.domain.errors import RegistryError
 from proctor.domain.messages import DecisionWritten
+from proctor.domain.scope import Scope
 from proctor.registry.mlflow_client import MlflowClient
 from proctor.registry.mlflow_registry import (
     APPROVED_ALIAS,
@@ -65,7 +66,13 @@ def digest(digit: str) -> str:
 
 
 def event_of(
-    model_id: str, outcome: DecisionOutcome, *, audit: str = "a-1", weights: str = "1", text: str = "because"
+    model_id: str,
+    outcome: DecisionOutcome,
+    *,
+    audit: str = "a-1",
+    weights: str = "1",
+    text: str = "because",
+    scope: Scope | None = Scope.WORDING,
 ) -> DecisionEvent:
     return DecisionEvent(
         audit_id=audit,
@@ -79,6 +86,7 @@ def event_of(
         report_digest=digest("4"),
         report_path="reports/a-1.html",
         n_items=600,
+        scope=scope,
     )
 
 
@@ -108,12 +116,29 @@ def test_an_approval_is_tags_and_the_alias(registry: MlflowRegistry, client: Mlf
     registry.write_decision(event, version)
     written = client.version(registered_name(model_id), version)
     assert written.tags["proctor.decision"] == "approve"
+    assert written.tags["proctor.scope"] == "wording"
     assert written.tags["proctor.report_digest"] == event.report_digest
     assert written.tags["proctor.fingerprint"] == event.fingerprint
     assert written.tags["proctor.protocol_digest"] == event.protocol_digest
     assert written.tags["proctor.audit_id"] == event.audit_id
     assert written.tags["proctor.model_id"] == model_id
     assert written.aliases == {APPROVED_ALIAS}
+
+
+def test_an_earlier_proctor_s_decision_never_keeps_the_scope_of_another(
+    registry: MlflowRegistry, client: MlflowClient, model_id: str
+) -> None:
+    version = registry.ensure_version(model_id, digest("1"))
+
+    def scope_after(event: DecisionEvent) -> str | None:
+        registry.write_decision(event, version)
+        return client.version(registered_name(model_id), version).tags.get("proctor.scope")
+
+    assert scope_after(event_of(model_id, DecisionOutcome.REVIEW, scope=None)) is None
+    wide = event_of(model_id, DecisionOutcome.APPROVE, audit="a-2", scope=Scope.WORDING_FRESH)
+    assert scope_after(wide) == "wording+fresh"
+    assert scope_after(event_of(model_id, DecisionOutcome.APPROVE, audit="a-3", scope=None)) == "not recorded"
+    assert scope_after(event_of(model_id, DecisionOutcome.BLOCK, audit="a-4")) == "wording"
 
 
 @pytest.mark.parametrize("outcome", [DecisionOutcome.BLOCK, DecisionOutcome.REVIEW])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from proctor.cli.audits.report_files import report_page
+from proctor.domain.canonical import bytes_digest, canonical_json
 from proctor.domain.decision import DecisionEvent
 from proctor.domain.errors import StoreError
 from proctor.runtime.artifacts.local import LocalArtifacts
@@ -61,6 +63,21 @@ def test_a_report_from_another_machine_is_fetched_by_its_digest(
     assert page == tmp_path / "home" / "reports" / "4f1d0c2b9a7e6d53-1" / "report.html"
     assert page.with_suffix(".json").read_bytes() == to_json(report)
     assert report_digest(report) in page.read_text(encoding="utf-8")
+
+
+def test_the_page_of_an_earlier_version_s_report_states_the_digest_of_the_file_beside_it(
+    report: Report, artifacts: LocalArtifacts, tmp_path: Path
+) -> None:
+    """Of before items had ranks and decisions a scope: read, it would be written with other bytes."""
+    document = json.loads(to_json(report))
+    del document["decision"]["scope"]
+    for item in document["evidence"]["perturbation"]["items"]:
+        del item["rank"]
+    stored = canonical_json(document)
+    event = _event(report, tmp_path / "elsewhere" / "report.html", artifacts.put(stored))
+    page = report_page(event, tmp_path / "home", artifacts)
+    assert page.with_suffix(".json").read_bytes() == stored
+    assert bytes_digest(stored) in page.read_text(encoding="utf-8")
 
 
 def test_a_report_that_is_nowhere_is_an_error_with_its_digest(

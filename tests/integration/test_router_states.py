@@ -19,7 +19,9 @@ from proctor.domain.messages import (
     StartAudit,
     VariantsBuilt,
 )
+from proctor.domain.operator_endpoint import OperatorEndpoint
 from proctor.domain.plugins import declared
+from proctor.domain.trial import Completion
 from proctor.router import tasks
 from proctor.router.control import cancel, resume
 from proctor.router.stages.registry import stages_with
@@ -66,22 +68,33 @@ def bench_for(move: Transition, home: Path, valkey_url: str, monkeypatch: pytest
     rows = [{"id": f"q{n}", "question": f"Which is {n}?", "choices": ["x", "y"], "answer": "y"} for n in range(N_ITEMS)]
     (home / "choices.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     protocol = {"protocol": "router_worker", "max_routers": 1} if AuditState.TRANSMITTING in between else {}
+    # Only what the solvers say comes back to the perturbation service.
+    checked = between == (AuditState.ASKING, AuditState.REWORDING)
+    check = {"answering_check": {"solvers": [{"model": "org/solver", "endpoint": "solver"}]}} if checked else {}
+    stages = [] if checked else ["known", "liked"][: between.count(AuditState.ASKING)]
     with router_bench(
         home,
         valkey_url,
         monkeypatch,
         dataset_config={"benchmark_name": "choices", "path": "choices.jsonl", "selection": "first"},
-        perturbation_config=ASKING,
-        protocol_config={**protocol, "stages": ["known", "liked"][: between.count(AuditState.ASKING)]},
+        perturbation_config={**ASKING, **check},
+        protocol_config={**protocol, "stages": stages},
     ) as bench:
+        named = {"solver": OperatorEndpoint(url="http://127.0.0.1:7/v1")}
+        bench.settings = bench.settings.model_copy(update={"endpoints": named})
         monkeypatch.setattr(tasks, "publish_decision", lambda event: bench.sent.append(event))
         yield bench
 
 
 def answer_all(bench: Bench) -> None:
-    """Answer the stage that is under way to its end."""
-    for shard in one_by_one(bench.take(RunShards)):
-        tasks.shards_answered(said(bench, shard))
+    """Answer the stage that is under way to its end, by a model that says nothing of its weights."""
+    shards = one_by_one(bench.take(RunShards))
+    while shards:
+        stage = shards[0].stage
+        for shard in shards:
+            tasks.shards_answered(said(bench, shard, lambda trial: Completion(trial_id=trial.trial_id, text="y")))
+        if shards := [shard for shard in one_by_one(bench.sent) if shard.stage == stage]:
+            bench.sent.clear()
 
 
 def probed(bench: Bench, audit: str) -> None:

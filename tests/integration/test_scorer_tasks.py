@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -13,6 +14,8 @@ from proctor.domain.canonical import bytes_digest
 from proctor.domain.errors import StoreError
 from proctor.domain.manifest import AnsweredShard, AuditManifest, GradeSet, ItemSet, VariantSet
 from proctor.domain.messages import AuditScored, GradeShards, Message, ScoreAudit, ShardsGraded
+from proctor.domain.record.attestation import ATTESTATION, entry_envelope
+from proctor.domain.record.finding import Code
 from proctor.domain.trial import Outcome
 from proctor.runtime.artifacts.chunks import put_items, put_variants
 from proctor.runtime.artifacts.local import LocalArtifacts
@@ -21,10 +24,12 @@ from proctor.runtime.messaging import tasks as runtime_tasks
 from proctor.runtime.records.store import Records
 from proctor.runtime.redis.tries import Tries
 from proctor.runtime.settings import Settings
+from proctor.runtime.signing import known_keys
 from proctor.scorer import tasks
 from proctor.scorer.grading import loading
 from proctor.scorer.grading.ahead import RecentGrades
 from proctor.scorer.grading.targets import TargetsCache
+from proctor.studies.record.checks import Checked, check_store, trust_in
 from tests.report_samples import SampleAudit, blocked
 from tests.scored_audits import StoredAudit, cut_into_shards
 
@@ -165,6 +170,56 @@ def test_an_audit_that_is_scored_twice_has_one_decision(scorer: Scorer) -> None:
     assert first["reportDigest"] in (scorer.folder / "reports" / audit_id / "report.html").read_text("utf-8")
     assert scorer.score(audit_id, scorer.manifest.model_copy(update={"answered": ()})) is None
     assert scorer.records.decision(audit_id) == first
+
+
+def _checked(scorer: Scorer) -> Checked:
+    keys = known_keys(scorer.folder, scorer.settings.signing_key)
+    return check_store(scorer.records, scorer.artifacts, scorer.folder, trust_in(keys))
+
+
+def test_a_decision_is_logged_signed_and_attested_beside_its_report(scorer: Scorer) -> None:
+    audits = [scorer.audit() for _ in range(2)]
+    for audit_id in audits:
+        assert scorer.score(audit_id, scorer.manifest) is None
+    checked = _checked(scorer)
+    assert checked.findings == ()
+    assert (checked.entries, checked.signed, checked.reports, checked.witnesses) == (2, 2, 2, 2)
+    (logged,) = scorer.records.logged(audits[0])
+    entry = json.loads(logged.text)
+    folder = scorer.folder / "reports" / audits[0]
+    laid = {path.name: bytes_digest(path.read_bytes()) for path in folder.iterdir() if path.name != ATTESTATION}
+    assert entry["content"]["files"] == laid
+    assert {"report.json", "report.html"} <= laid.keys()
+    assert entry["content"]["event"] == scorer.records.decision(audits[0])
+    assert json.loads((folder / ATTESTATION).read_bytes()) == entry_envelope(entry, logged.signature)
+
+
+def test_an_attestation_that_whoever_decided_did_not_live_to_write_is_written_the_next_time(scorer: Scorer) -> None:
+    audit_id = scorer.audit()
+    assert scorer.score(audit_id, scorer.manifest) is None
+    path = scorer.folder / "reports" / audit_id / ATTESTATION
+    first = path.read_bytes()
+    path.unlink()
+    assert scorer.score(audit_id, scorer.manifest) is None
+    assert path.read_bytes() == first
+    # One that is there bears witness to what was written first, and is not written again.
+    path.write_bytes(b"{}")
+    assert scorer.score(audit_id, scorer.manifest) is None
+    assert path.read_bytes() == b"{}"
+
+
+def test_a_home_in_which_no_key_can_be_made_delays_no_decision(
+    scorer: Scorer, caplog: pytest.LogCaptureFixture
+) -> None:
+    (scorer.folder / "record").write_bytes(b"a file where the folder of keys should be")
+    audit_id = scorer.audit()
+    assert scorer.score(audit_id, scorer.manifest) is None
+    assert scorer.records.decision(audit_id) is not None
+    assert "is not signed" in caplog.text
+    assert {finding.code for finding in _checked(scorer).findings} == {Code.UNSIGNED, Code.UNSIGNED_END}
+    (scorer.folder / "record").unlink()
+    assert scorer.score(scorer.audit(), scorer.manifest) is None
+    assert _checked(scorer).intact
 
 
 def test_a_shard_that_is_gone_ends_the_audit_with_its_name(scorer: Scorer) -> None:

@@ -42,6 +42,19 @@ def _change(field: str, value: Any, *, subject: bool = False, **around: Any) -> 
 
 _REVISION = "740312add88f781978c0658806c59bc2815b9866"
 _FEW_SHOT = {"question": "1 + 1 = ?", "choices": ["1", "2"], "answer": "2"}
+_CHECK = "perturbation_config.answering_check"
+_SOLVER = {"model": "org/solver", "endpoint": "solver"}
+
+
+def _of_check(field: str, value: Any) -> Any:
+    around = {f"{_CHECK}.solvers": [_SOLVER], f"{_CHECK}.decoding.temperature": 0.7}
+    return pytest.param(Change(f"{_CHECK}.{field}", value, around, False), id=f"check {field}")
+
+
+def _of_solver(field: str, value: Any, *, subject: bool = False) -> Any:
+    change = Change(f"{_CHECK}.solvers.{field}", [{**_SOLVER, field: value}], {f"{_CHECK}.solvers": [_SOLVER]}, subject)
+    return pytest.param(change, id=f"solver {field}")
+
 
 CHANGES = [
     _change("$schema", "https://schemas.example/audit-suite/v1.0", subject=True),
@@ -67,6 +80,7 @@ CHANGES = [
     _change("dataset_config.question_field", "prompt"),
     _change("dataset_config.choices_field", "options"),
     _change("dataset_config.target_field", "target"),
+    _change("dataset_config.cluster_field", "passage_id"),
     _change("dataset_config.private", True, subject=True),
     _change("perturbation_config.num_variants_per_item", 4),
     _change("perturbation_config.min_semantic_distance", 0.11),
@@ -78,6 +92,7 @@ CHANGES = [
     ),
     _change("perturbation_config.calibration_path", "calibration.json", subject=True),
     _change("perturbation_config.max_containment", 0.9),
+    _change("perturbation_config.min_margin", 0.05),
     _change("perturbation_config.min_edit_distance", 0.05),
     _change("perturbation_config.perturbation_strategy", "wordings+option_shuffle"),
     _change("perturbation_config.paraphrase_model", "org/paraphraser"),
@@ -95,7 +110,24 @@ CHANGES = [
     _change("perturbation_config.rewordings_path", "rewordings.jsonl", subject=True),
     _change("perturbation_config.seed", 1),
     _change("perturbation_config.max_token_overlap", 0.8),
+    _change("perturbation_config.strict_relations", True),
     _change("perturbation_config.min_yield", 0.6),
+    _change(f"{_CHECK}.solvers", [_SOLVER]),
+    _of_solver("model", "org/other"),
+    _of_solver("endpoint", "elsewhere", subject=True),
+    _of_solver("backend", "openai", subject=True),
+    _of_solver("served_name", "other", subject=True),
+    _of_solver("version", "sha256:b1b2c3d4e5f6"),
+    _of_solver("chat_template", "user"),
+    _of_check("samples", 6),
+    _of_check("alpha", 0.04),
+    _of_check("min_skill", 0.4),
+    _of_check("disagreeing", "listed"),
+    _of_check("allowed", ["0123456789abcdef"]),
+    _of_check("decoding.temperature", 0.1),
+    _of_check("decoding.top_p", 0.9),
+    _of_check("decoding.max_tokens", 8),
+    _of_check("decoding.stop", ["\n"]),
     _change("scoring_config.contamination_threshold", 0.11),
     _change("scoring_config.significance_alpha", 0.01),
     _change("scoring_config.max_allowed_contaminated_items_pct", 4.0),
@@ -103,6 +135,7 @@ CHANGES = [
     _change("scoring_config.confidence_level", 0.9),
     _change("scoring_config.guess_chance", 0.1),
     _change("scoring_config.required_channels", ["perturbation", "protocol", "noise"]),
+    _change("governance.profile", "strict"),
     _change("governance.audit_owner", "other", subject=True),
     _change("governance.review_required_above_cs", 0.3),
     _change("governance.block_deployment_above_contaminated_pct", 6.0),
@@ -136,24 +169,29 @@ CHANGES = [
     _change("decoding_config.stop", ["\n"]),
     _change("metric_config.extractor", "numeric"),
 ]
-#: These have one value only, so that there is no other to change it to.
-UNCHANGEABLE = {"metric_config.name", "protocol_config.templates"}
+#: These have one value only, so that there is no other to change them to.
+UNCHANGEABLE = {"metric_config.name", "protocol_config.templates", f"{_CHECK}.decoding.seed"}
 #: Has no value but its default where no plug-in is installed, and is not written then.
 PLUGINS = {"protocol_config.stages"}
+#: Not written where it stands at its default, so that suites keep the bytes of the time before it.
+NOT_WRITTEN = {"governance.profile", "perturbation_config.min_margin", "dataset_config.cluster_field"}
+#: Of a section that is absent by default.
+ABSENT = {place.dotted for place in all_places() if place.dotted.startswith(f"{_CHECK}.")}
 #: What an audit may use is no part of what it finds.
 BESIDE_THE_CARD = {"budget_config.max_trials": 10, "budget_config.max_tokens": 10, "budget_config.max_cost": 0.5}
 
 
 def leaf_fields() -> set[str]:
     """Every field that holds a value, by dotted path."""
-    return {place.dotted for place in all_places() if place.section is None or place.dotted == "prompt_config.few_shot"}
+    lists = ("prompt_config.few_shot", f"{_CHECK}.solvers")
+    return {place.dotted for place in all_places() if place.section is None or place.dotted in lists}
 
 
 def with_changes(changes: dict[str, Any], base: dict[str, Any] = SMALL) -> dict[str, Any]:
     """A suite's data with some fields set; a path ends at a list, so list members are set whole."""
     data = copy.deepcopy(base)
     for path, value in changes.items():
-        *sections, name = re.sub(r"(few_shot)\..*", r"\1", path).split(".")
+        *sections, name = re.sub(r"(few_shot|solvers)\..*", r"\1", path).split(".")
         target: Any = data
         for section in sections:
             target = target.setdefault(section, {}) if isinstance(target, dict) else None

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from proctor.domain.decision import DecisionOutcome, Reason
 from proctor.domain.errors import BadInputError
 from proctor.domain.messages import Priority
+from proctor.domain.scope import Scope
 from proctor.gateway.client import ServerAddress
 from proctor.gateway.convert import audit_message, priority_of, status_of, submitted_message, submitted_of
 from proctor.gateway.desk import Submitted
@@ -46,6 +47,7 @@ STATUSES = st.builds(
         report_path=TEXT,
         report_digest=TEXT,
         registry_version=st.none() | TEXT,
+        scope=st.none() | st.sampled_from(Scope),
     ),
 )
 

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,14 +18,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from calibration import coverage, document, plots, rejection
+from calibration import clustering, coverage, document, plots, rejection
 from calibration.cells import Cell, Measure, Row
 from calibration.judging import Claim, Verdict, judge
+from calibration.layouts import Layout, cluster_sizes
 from calibration.running import run, run_cell
 from calibration.studies import CLAIMS, STUDIES
 from calibration.table import as_csv, read
 from proctor.domain.errors import BadInputError
 from proctor.domain.suite import GovernanceSection, ScoringSection
+from proctor.evidence.answers import FloatArray
+from proctor.evidence.clusters import Clusters
 from proctor.evidence.intervals import PairMoments, PairSums
 from proctor.evidence.perturbation.channel import perturbation_evidence
 from proctor.evidence.planning.families import FAMILIES, Simulated
@@ -89,12 +93,55 @@ def test_control_items_restore_the_size_where_a_rewording_is_harder() -> None:
 def test_replicates_clusters_and_fresh_items_hold_what_is_claimed() -> None:
     cells = [
         Cell("replicates", "shared_luck", 200, 3, 3),
-        Cell("clusters", "consistent", 500, 3, leaked_share=0.10, cluster_items=5),
+        Cell("clusters", "consistent", 500, 3, leaked_share=0.10, cluster_items=10, clusters=50, layout="even"),
+        Cell("clusters", "beta_4_1", 320, 3, clusters=20, layout="uneven", shared=1.0),
         Cell("conformal", "beta_1_1", 200, 1),
         Cell("comparison", "nearly_deterministic", 200, 1, leaked_share=0.02),
         Cell("fresh", "rasch", 200, 0),
     ]
     assert min(chances(cells, audits=500)) > BY_CHANCE
+
+
+def test_without_pseudo_clusters_the_harness_goes_red(monkeypatch: pytest.MonkeyPatch) -> None:
+    def plain(differences: FloatArray, clusters: Clusters) -> float:
+        mean, groups = differences.mean(), clusters.sizes.size
+        rest = clusters.sums(differences - mean)
+        variance = groups / (groups - 1) * (rest**2).sum() / clusters.n**2
+        return float(stats.t.sf(mean / np.sqrt(variance), clusters.effective - 1)) if variance else float(mean <= 0)
+
+    cell = Cell("clusters", "beta_4_1", 124, 3, clusters=20, layout="skewed", shared=1.0)
+    assert min(chances([cell], audits=3_000)) > BY_CHANCE
+    monkeypatch.setattr(clustering, "clustered_test", plain)
+    assert min(chances([cell], audits=3_000)) < BY_CHANCE
+
+
+def test_a_table_without_clusters_is_written_as_before_there_were_any(published: dict[str, list[Row]]) -> None:
+    assert "clusters" not in as_csv(published["size"], {}).split("\n")[0]
+    assert ",clusters,layout,shared," in as_csv(published["clusters"], {}).split("\n")[0]
+
+
+def test_clusters_have_the_sizes_that_are_promised() -> None:
+    for clusters in (20, 50, 200):
+        for layout in (Layout.UNEVEN, Layout.SKEWED):
+            sizes = cluster_sizes(layout, clusters, 1)
+            assert (sizes.size, sizes[0], sizes[-1]) == (clusters, 2, 30)
+            assert sizes.tolist() == sorted(sizes)
+    assert cluster_sizes(Layout.EVEN, 3, 7).tolist() == [7, 7, 7]
+
+
+def test_the_clustered_p_that_is_calibrated_is_the_one_that_the_channel_reports() -> None:
+    cell = Cell("clusters", "consistent", 320, 3, clusters=20, layout="uneven", leaked_share=0.25)
+    rows = run_cell(cell, replications=60, seed=0)
+    counted = next(row for row in rows if row.measure is Measure.DEFAULT_P)
+    rng = cell.rng(0)
+    labels = np.repeat(np.arange(20), cluster_sizes(Layout.UNEVEN, 20, 1))
+    reported = []
+    for own, common in zip(cell.draws(rng, 60), cell._replace(items=20).draws(rng, 60), strict=True):
+        for answers in rejection.paired(clustering._mixed(own, common, labels, 0.5, rng), 3):
+            labelled = replace(answers, clusters=tuple(map(str, labels.tolist())))
+            reported.append(perturbation_evidence(labelled, ScoringSection(), GovernanceSection(), None).p_value)
+    assert 0 < counted.hits < 60
+    assert counted.hits == sum(p_value < 0.05 for p_value in reported)
 
 
 def test_without_the_studentised_mean_the_harness_goes_red(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,9 +23,11 @@ ELSEWHERE: Mapping[str, str] = {
     "cli/worker.py": "the service",
     "domain/card.py": "sections of the suite on the card",
     "domain/messages.py": "the service",
+    "domain/record/entry.py": "a key of a log's entry",
     "gateway/attachments.py": "the suite's section",
     "perturbation/symbolic/resampling.py": "a key of an item's metadata",
     "runtime/grpc/own_servers.py": "the service",
+    "runtime/records/migrations/versions/v0002_log_and_requests.py": "a key of a log's entry",
     "scorer/policy.py": "an invalid protocol is the cause of what follows from it, so the gate names it first",
     "scorer/report/assembly.py": "a seed",
 }

@@ -69,7 +69,7 @@ def test_every_axis_says_what_it_shows_and_in_what_unit() -> None:
     pictures |= calibration_plots.figures(_calibrate(_pairs()))
     for name, titles in {
         "figure-2-gains.svg": {"router count", "m", "+1", "invalid"},
-        "figure-3-models.svg": {"positive excess, points", "mean", "largest", "1 of 1 above"},
+        "figure-3-models.svg": {"positive excess, points", "mean of those above", "largest", "1 of 1 above"},
         "figure-4-router-counts.svg": {"positive excess, points", "router count", "1 of 1"},
         "figure-5-transitions.svg": {"questions, sum over models", "router count", "improve", "degrade", "net"},
         "distances.svg": {"share of the pairs of a kind, %", "semantic distance", "article window, 0.15 to 0.45"},

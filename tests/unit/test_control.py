@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -242,3 +243,47 @@ def test_uncontrolled_figures_are_those_of_the_perturbation_channel() -> None:
     found = weigh(benchmark, control)
     assert found.inflation_benchmark == score_inflation(benchmark, 0.95)
     assert found.inflation_control == score_inflation(control, 0.95)
+
+
+def on_passages(rng: np.random.Generator, passages: int, *, cost: float) -> PairedAnswers:
+    """Answers that are their passage's in half of its ten items, and their own in the others."""
+    place = np.arange(10 * passages) // 10
+    own, common = draw(rng, place.size, cost=cost), draw(rng, passages, cost=cost)
+    shared = rng.random(place.size) < 0.5
+    return replace(
+        paired(
+            np.where(shared, common.canonical[place], own.canonical).tolist(),
+            np.where(shared, common.right[place], own.right).tolist(),
+            [3] * place.size,
+        ),
+        clusters=tuple(map(str, place)),
+    )
+
+
+def test_a_control_on_the_same_passages_does_not_convict_a_clean_model() -> None:
+    """The control's passages are not known: it is taken to be clustered as the benchmark is."""
+    rng, audits = np.random.default_rng(11), 200
+    clustered, naive, inside = [], [], 0
+    for _ in range(audits):
+        benchmark, control = on_passages(rng, 50, cost=0.1), on_passages(rng, 50, cost=0.1)
+        control = replace(control, clusters=None)
+        found = weigh(benchmark, control)
+        clustered.append(found.p_value)
+        naive.append(weigh(replace(benchmark, clusters=None), control).p_value)
+        low, high = ends(found.excess_inflation)
+        inside += low <= 0 <= high
+    assert stats.binomtest(sum(p < 0.05 for p in clustered), audits, 0.05, alternative="greater").pvalue > 1e-3
+    assert sum(p < 0.05 for p in naive) > 0.08 * audits
+    assert stats.binomtest(inside, audits, 0.95, alternative="less").pvalue > 1e-3
+
+
+@settings(max_examples=25)
+@given(samples(min_items=4, max_items=40), samples(min_items=1, max_items=40))
+def test_clusters_only_ever_widen_the_excess(benchmark: PairedAnswers, control: PairedAnswers) -> None:
+    pairs = replace(benchmark, clusters=tuple(str(place // 2) for place in range(benchmark.n)))
+    found, alone = weigh(pairs, control), weigh(replace(pairs, clusters=benchmark.item_ids), control)
+    assert alone == weigh(benchmark, control)
+    assert found.excess_inflation.value == pytest.approx(alone.excess_inflation.value)
+    assert found.minimum_detectable_points >= alone.minimum_detectable_points
+    one = weigh(replace(benchmark, clusters=("all",) * benchmark.n), control)
+    assert (one.excess_inflation.low, one.excess_score.low, one.p_value) == (None, None, 1.0)

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.domain.decision import DecisionEvent, DecisionOutcome, Reason
+from proctor.domain.scope import Scope
 from tests.support import REPOSITORY
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
@@ -26,6 +27,7 @@ EVENTS = st.fixed_dictionaries(
         "outcome": st.sampled_from(DecisionOutcome),
         "reasons": st.lists(st.builds(Reason, code=TEXT, text=TEXT), max_size=3).map(tuple),
         "n_items": st.integers(0, 2**31 - 1),
+        "scope": st.none() | st.sampled_from(Scope),
     }
 ).map(DecisionEvent.model_validate)
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proctor.domain.channel_results import OtherEvidence
 from proctor.domain.decision import DecisionOutcome
 from proctor.domain.evidence import Evidence, ProtocolEvidence, Verdict
 from proctor.domain.suite import Suite
@@ -99,6 +100,28 @@ def test_a_required_channel_that_did_not_run_is_reviewed(channel: str) -> None:
     assert decision.outcome is DecisionOutcome.REVIEW
     assert decision.reasons[0].code == f"{channel}_not_audited"
     assert "no corpus was given" in decision.reasons[0].text
+
+
+@pytest.mark.parametrize("required", [("perturbation", "protocol"), ()])
+def test_the_profile_strict_requires_fresh_whatever_the_suite_names(required: tuple[str, ...]) -> None:
+    of = suite({"required_channels": required}, {"profile": "strict"})
+    assert set(of.required_channels) == {"perturbation", "protocol", "fresh"}
+    missing = evidence(CLEAN, of, not_audited={"fresh": "no freshly written items were given"})
+    decision = decide(missing, of)
+    assert decision.outcome is DecisionOutcome.REVIEW
+    assert [reason.code for reason in decision.reasons] == ["fresh_not_audited"]
+    assert decision.reasons[0].text == (
+        "The fresh channel, which the profile strict requires, was not audited: no freshly written items were given."
+    )
+    assert decide(missing, suite({"required_channels": required})).outcome is DecisionOutcome.APPROVE
+
+
+@pytest.mark.parametrize("verdict", Verdict)
+def test_under_the_profile_strict_only_clean_fresh_items_let_a_clean_model_be_approved(verdict: Verdict) -> None:
+    of = suite(governance={"profile": "strict"})
+    fresh = OtherEvidence(verdict=verdict, reasons=("So.",), null_hypothesis="-", compares="-", wording="-")
+    outcome = decide(evidence(CLEAN, of).model_copy(update={"others": {"fresh": fresh}}), of).outcome
+    assert (outcome is DecisionOutcome.APPROVE) is (verdict is Verdict.CLEAN)
 
 
 def test_without_the_perturbation_channel_nothing_is_approved_even_when_it_is_not_required() -> None:

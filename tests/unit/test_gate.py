@@ -54,6 +54,36 @@ def test_each_fault_has_its_reason(question: str, choices: tuple[str, ...], dist
     assert rejection.detail
 
 
+CHOICE = Item(
+    item_id="c",
+    question="Becker's study of deviance suggests that:",
+    choices=("labels make deviants", "poverty breeds crime", "anomie prevails"),
+    target="labels make deviants",
+)
+
+
+def _rejected(item: Item, question: str, **changes: Any) -> str | None:
+    result = admit(item, Candidate(question, item.choices, "s", 1, {}), 0.3, SETTINGS.model_copy(update=changes))
+    return result.reason if isinstance(result, Rejection) else None
+
+
+def test_a_rewording_that_tells_an_option_is_turned_away() -> None:
+    assert _rejected(CHOICE, "How does anomie prevail in Becker's deviance study?") == "option_told"
+    assert _rejected(CHOICE, "In what way does poverty breed crime, going by the deviance study of Becker?") == (
+        "option_told"
+    )
+    assert _rejected(CHOICE, "What does the study of deviance by Becker suggest?") is None
+
+
+def test_relations_are_counted_only_where_the_suite_asks_for_it() -> None:
+    item = Item(item_id="r", question="Anna has 80 pesos and 40 more gold coins than Bo. How many coins?", target="1")
+    reworded = "Anna owns 80 pesos, and gold coins that number 40 beyond Bo's. What is the count of coins?"
+    assert _rejected(item, reworded) is None
+    assert _rejected(item, reworded, strict_relations=True) == "relations"
+    turned = "Bo has 40 fewer gold coins than Anna, who owns 80 pesos. What is the count of coins?"
+    assert _rejected(item, turned, strict_relations=True) is None
+
+
 def test_the_windows_ends_belong_to_it() -> None:
     for distance in (0.15, 0.45, 0.15 - 1e-7):
         assert isinstance(_admit("What do 3 hens of Janet lay?", distance=distance), Variant)

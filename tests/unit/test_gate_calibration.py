@@ -52,20 +52,30 @@ _LETTERS = str.maketrans("0123456789", "abcdefghij")
 _DIGITS = str.maketrans("abcdefghij", "0123456789")
 
 
-def _place(angle: float) -> str:
-    """An angle as a word, because the gate compares numbers."""
-    return f"{round(angle * 1e6):08}".translate(_LETTERS)
+def _place(angle: float, circle: int = 0) -> str:
+    """An angle on one of several circles as a word, because the gate compares numbers."""
+    return f"{circle:03}{round(angle * 1e6):08}".translate(_LETTERS)
+
+
+_CIRCLES = 256
 
 
 class Angles:
-    """Texts on a circle, at the angle that their last word is: two are 1 minus the cosine of the difference apart."""
+    """Texts at the angle and on the circle that their last word is: two are 1 minus the cosine of the difference apart.
+
+    All circles meet at a right angle from where they begin; where they begin they are 1 apart.
+    """
 
     name, digest, fingerprint = "angles", "sha256:weights", "sha256:angles"
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors."""
-        angles = np.asarray([int(text.split()[-1].translate(_DIGITS)) / 1e6 for text in texts])
-        return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+        words = [text.split()[-1].translate(_DIGITS) for text in texts]
+        vectors = np.zeros((len(texts), 1 + _CIRCLES), dtype=np.float32)
+        for row, word in enumerate(words):
+            angle = int(word[3:]) / 1e6
+            vectors[row, [1 + int(word[:3]), 0]] = math.cos(angle), math.sin(angle)
+        return vectors
 
 
 class RoughAngles(Angles):
@@ -90,13 +100,13 @@ _COLOURS = ["red", "green", "blue", "white", "black", "pink", "brown", "grey"]
 
 def _item(n: int) -> Item:
     story = f"a {_COLOURS[n % 8]} and a {_COLOURS[n // 8 % 8]} bird sing"
-    return Item(item_id=f"i{n}", question=f"Where do {story} {_place(0)}", target="x")
+    return Item(item_id=f"i{n}", question=f"Where do {story} {_place(0, n)}", target="x")
 
 
 def _pair(
     n: int, distance: float, *, equivalent: bool, wording: str = "At which place may they be heard"
 ) -> LabelledPair:
-    candidate = Candidate(f"{wording} {_COLOURS[n % 8]} {_place(_angle(distance))}", (), "s", 1, {})
+    candidate = Candidate(f"{wording} {_COLOURS[n % 8]} {_place(_angle(distance), n)}", (), "s", 1, {})
     return LabelledPair(_item(n), candidate, equivalent, nearest=not equivalent)
 
 

@@ -50,8 +50,37 @@ FAITHFUL = [
     ("Did Japan or the United States win World War II?", "Who won WWII, Japan or the USA?"),
     ("What is the capital of France?", "Name the French capital."),
     ("Does water boil at 100 degrees Celsius?", "Is 100 °C where water boils?"),
+    ("40% of the remaining films are old.", "Of the films that are left, 40% are old."),
+    ("It rises by 5% of the original price.", "It goes up by 5% of what it cost at first, the original price."),
+    ("What percentage of the class dances?", "What portion of the class, as a percentage, dances?"),
+    ("It takes 20 minutes a cake. How many minutes do 3 cakes take?", "A cake takes 20 minutes. How long do 3 take?"),
+    ("Critics argued that:", "What did critics argue?"),
+    ("Critics argued that:", "Did critics argue that:"),
+    ("Critics argued that:", "The critics' argument was that..."),
+    ("Is money the cause?", "Does the cause lie in money?"),
+    ("Can you say which of these is true?", "Which of these is true?"),
+    ("The answer of the critics was:", "The critics' answer was:"),
+    # A bar parts statements, so what follows it begins a sentence.
+    (
+        "Statement 1 | Every field is a ring. Statement 2 | x is 0.",
+        "Statement 1 | All fields are rings. Statement 2 | x is 0.",
+    ),
+    # Countries that go by several names.
+    ("Patterns of drug use in Britain show that:", "What do patterns of drug use in the UK show?"),
+    ("What did the British government do?", "What was done by the government of the United Kingdom?"),
+    ("Which laws did Congress in America pass?", "Which laws were passed by Congress in the United States?"),
+    # Decades and centuries in their several names.
+    ("What emerged in the nineteenth century?", "What emerged during the 1800s?"),
+    ("What rose in the 1980s and 1990s?", "What rose during the 80s and 90s?"),
+    ("Cities of the 18th and 19th centuries grew.", "Cities grew in the 1700s and the 1800s."),
+    # Denials without a word of negation.
+    ("The polynomial is irreducible.", "The polynomial cannot be reduced."),
+    ("Which idea was not considered?", "Which idea was disregarded?"),
+    ("Why is it low in visibility?", "Why is it not easily seen?"),
+    ("Matrices with nonzero determinant.", "Matrices whose determinant is not zero."),
+    ("Answer the following: how many eggs are there?", "Please answer this: what is the number of eggs?"),
 ]
-CHANGED = [
+CHANGED: list[tuple[str, str, str]] = [
     ("He has 16 eggs.", "He has 18 eggs.", "numerals"),
     ("3 red, 4 blue and 4 green balls.", "3 red, 3 blue and 4 green balls.", "numerals"),
     ("The third child is tall.", "The fifth child is tall.", "numerals"),
@@ -77,12 +106,31 @@ CHANGED = [
     ("The price rose by 10%.", "The price fell by 10%.", "comparison"),
     ("The 4 friends share it.", "The 5 friends share it.", "numerals"),
     ("What is the French word?", "What is the Spanish word?", "entity"),
+    ("40% of the remaining films are old.", "The remaining 40% of the films are old.", "shares"),
+    ("It rises by 5% of the original price every year.", "It rises by 5% every year.", "shares"),
+    ("What percentage of the class dances?", "What portion of the class dances?", "asked"),
+    ("What is the percentage chance of rain?", "What is the probability of rain?", "asked"),
+    (
+        "He has 20 minutes of work and 3 hours. How many minutes can he sleep?",
+        "He has 20 minutes of work and 3 hours. How long can he sleep?",
+        "asked",
+    ),
+    ("Critics argued that:", "Critics argued that money decides.", "answer"),
+    ("Why do critics argue?", "Why do critics argue? Answer: money decides.", "answer"),
     (
         "John has a glass of water with breakfast, lunch and dinner, and has one before he goes to bed every weekday. "
         "How many glasses of water does he drink?",
         "How many glasses does John drink?",
         "content",
     ),
+    ("What emerged in the nineteenth century?", "What emerged during the 1900s?", "numerals"),
+    ("What rose in the 1980s?", "What rose during the 70s?", "numerals"),
+    ("What rose in the 1880s?", "What rose during the 1980s?", "numerals"),
+    ("It has 1800 parts.", "It has the nineteenth part of it.", "numerals"),
+    ("Patterns of drug use in Britain show that:", "What do patterns of drug use in the US show?", "entity"),
+    ("Statement 1 | The ring of Gauss is a field.", "Statement 1 | The ring of Galois is a field.", "entity"),
+    ("A survey should avoid asking:", "A poll should avoid posing:\nResponse: leading questions", "answer"),
+    ("Find the cosets of 4Z.", "Name the cosets of 4Z. Answer: 4Z and 2 + 4Z", "answer"),
 ]
 
 

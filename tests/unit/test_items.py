@@ -258,3 +258,58 @@ def test_the_shipped_benchmark_loads_without_a_path(tmp_path: Path) -> None:
     (folder / "items.jsonl").write_text(json.dumps(row))
     [item] = load_items(DatasetSection(benchmark_name="proctor-facts"), tmp_path / "else", tmp_path).items
     assert (item.item_id, item.target, item.dimension, item.metadata) == ("f1", "y", "d", {"entity": "E"})
+
+
+def clusters_of(folder: Path, *rows: Any, **changes: Any) -> list[str | None]:
+    return [item.cluster for item in _load(folder, *rows, **{"cluster_field": "passage", **changes}).items]
+
+
+def test_a_row_names_its_cluster_and_one_that_names_none_is_its_own(tmp_path: Path) -> None:
+    rows = [{**GOOD, "passage": name} for name in ("p", 7, " p ", "7", 7.0, None, "", "  ")]
+    assert clusters_of(tmp_path, *rows, GOOD) == ["p", "7", "p", "7", "7", None, None, None, None]
+    assert clusters_of(tmp_path, *rows, cluster_field=None) == [None] * 8
+
+
+def test_a_passage_itself_may_name_the_cluster_and_no_label_can_act_on_a_terminal(tmp_path: Path) -> None:
+    passage, hostile = "The railway came. " * 200, "\x1b[31mred\u202e<script>"
+    long, again, other, red = clusters_of(
+        tmp_path, *({**GOOD, "passage": text} for text in (passage, passage, f"{passage}And went.", hostile))
+    )
+    assert long == again
+    assert len({long, other, red}) == 3
+    assert all(label is not None and label.isalnum() and len(label) == 16 for label in (long, other, red))
+
+
+@pytest.mark.parametrize("value", [True, [1], {"id": 1}, 2.5])
+def test_what_names_nothing_is_refused(tmp_path: Path, value: Any) -> None:
+    refused = _refusal(tmp_path, {**GOOD, "passage": "p"}, {**GOOD, "passage": value}, cluster_field="passage")
+    assert f"items.jsonl:2: passage is {value!r}; a cluster is named by text or a whole number" in refused
+
+
+def test_a_column_without_any_value_is_refused(tmp_path: Path) -> None:
+    refused = _refusal(tmp_path, {**GOOD, "passage": None}, GOOD, cluster_field="passage")
+    assert "no row has a value in the column 'passage', which dataset_config.cluster_field names" in refused
+    assert '"@context"' in refused
+
+
+def test_clusters_come_from_csv_as_well(tmp_path: Path) -> None:
+    (tmp_path / "items.csv").write_text("question,answer,unit\na,1,u\nb,2,\nc,3,u\n")
+    loaded = load_items(_section("items.csv", cluster_field="unit"), tmp_path, tmp_path)
+    assert [item.cluster for item in loaded.items] == ["u", None, "u"]
+
+
+def test_clusters_leave_what_an_item_is_and_how_it_is_stored_as_it_was(tmp_path: Path) -> None:
+    [alone] = _load(tmp_path, GOOD).items
+    [clustered] = _load(tmp_path, {**GOOD, "passage": "p"}, cluster_field="passage").items
+    assert "cluster" not in alone.plain()
+    assert clustered.plain() == {**alone.plain(), "cluster": "p"}
+    assert clustered.content_hash == alone.content_hash
+
+
+def test_the_reserved_name_takes_the_passages_that_are_found(tmp_path: Path) -> None:
+    passages = [" ".join(f"word{seed}x{place}" for place in range(30)) for seed in range(2)]
+    rows = [{"question": f"{passages[place % 2]}. Question {place}?", "answer": "x"} for place in range(4)]
+    assert clusters_of(tmp_path, *rows, GOOD, cluster_field="@context") == [
+        "bench-00000", "bench-00001", "bench-00000", "bench-00001", None,
+    ]  # fmt: skip
+    assert clusters_of(tmp_path, GOOD, {**GOOD, "question": "How?"}, cluster_field="@context") == [None, None]

@@ -61,6 +61,11 @@ def tables(draw: st.DrawFn) -> list[RouterSetting]:
     ]
 
 
+def assert_mean(found: float | None, values: list[float]) -> None:
+    """The mean of so many values; undefined, and not 0, of none."""
+    assert found == (pytest.approx(sum(values) / len(values), abs=1e-12) if values else None)
+
+
 @given(tables())
 def test_every_definition_agrees_with_the_naive_one(table: list[RouterSetting]) -> None:
     summary = noise_summary(table)
@@ -71,14 +76,37 @@ def test_every_definition_agrees_with_the_naive_one(table: list[RouterSetting]) 
         assert model.settings == len(rows)
         assert model.invalid_settings == len(rows) - len(valid)
         assert model.violations == sum(row.improve > row.degrade for row in valid)
+        assert_mean(
+            model.mean_positive_excess,
+            [r.noisy_accuracy - r.clean_accuracy for r in valid if r.improve > r.degrade],
+        )
         if valid:
             assert model.mean_gain == pytest.approx(sum(gains) / len(valid), abs=1e-12)
-            assert model.mean_positive_excess == pytest.approx(sum(max(g, 0) for g in gains) / len(valid), abs=1e-12)
+            over_all = sum(max(g, 0) for g in gains) / len(valid)
+            assert model.mean_excess_over_all_settings == pytest.approx(over_all, abs=1e-12)
             assert model.max_positive_excess == pytest.approx(max(0, *gains, 0), abs=1e-12)
     for count in summary.router_counts:
         rows = [r for r in table if r.router_count == count.router_count and (r.invalid_answers or 0) <= r.n / 2]
         assert count.violating_models == sum(row.improve > row.degrade for row in rows)
+        above = [r.noisy_accuracy - r.clean_accuracy for r in rows if r.improve > r.degrade]
+        assert_mean(count.mean_positive_excess, above)
+        assert_mean(count.mean_excess_over_all_settings, above + [0.0] * (len(rows) - len(above)))
         assert count.net_improve == sum(row.improve for row in rows) - sum(row.degrade for row in rows)
+
+
+def test_a_model_that_noise_never_helps_has_no_mean_positive_excess_and_one_that_it_helps_once_has_that_one() -> None:
+    """The paper's tables take the mean over the settings that exceed the baseline, not over all."""
+    summary = noise_summary([setting("helped", 1, 12, 4), setting("helped", 2, 3, 9), setting("hurt", 1, 2, 6)])
+    helped, hurt = summary.models
+    assert helped.mean_positive_excess == helped.max_positive_excess == pytest.approx(0.08)
+    assert helped.mean_excess_over_all_settings == pytest.approx(0.04)
+    assert hurt.mean_positive_excess is None
+    assert hurt.mean_excess_over_all_settings == hurt.max_positive_excess == 0
+    first, second = summary.router_counts
+    assert first.mean_positive_excess == pytest.approx(0.08)
+    assert first.mean_excess_over_all_settings == pytest.approx(0.04)
+    assert second.mean_positive_excess is None
+    assert second.mean_excess_over_all_settings == 0
 
 
 @given(tables(), st.randoms(use_true_random=False))

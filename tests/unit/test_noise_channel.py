@@ -19,6 +19,7 @@ from proctor.domain.routing import RouterKind
 from proctor.domain.suite import Suite
 from proctor.domain.trial import Completion, Trial
 from proctor.evidence.intervals import PSEUDO_ITEMS
+from proctor.evidence.noise.comparing import Compared, compare
 from proctor.evidence.noise.summary import noise_summary
 from proctor.formats.router_table import read_router_table
 from proctor.formats.router_table_writing import router_table
@@ -294,3 +295,58 @@ def test_messages_are_read_anew_each_time_that_they_are_gone_through() -> None:
     assert sorted(messages) == sorted(messages)
     assert {said for _, said in messages} == {f"message {place}" for place in range(len(asked))}
     assert list(StoredMessages(stored.store, stored.manifest)) == []
+
+
+def in_passages(asked: Sequence[Item], of: int) -> list[Item]:
+    return [item.model_copy(update={"cluster": f"p{place // of}"}) for place, item in enumerate(asked)]
+
+
+def test_items_in_passages_are_compared_by_passage() -> None:
+    alone, found = noise(items(400), steady), noise(in_passages(items(400), 2), steady)
+    assert alone.clusters is None
+    assert found.clusters is not None
+    assert found.clusters.n_clusters == 200
+    for clustered, single in zip(found.own_baseline, alone.own_baseline, strict=True):
+        assert clustered.gain.value == single.gain.value
+        assert clustered.p_value >= single.p_value
+        assert clustered.gain.high is not None
+        assert single.gain.high is not None
+        assert clustered.gain.high > single.gain.high
+        assert "200 clusters" in clustered.gain.method
+    assert any("The items come in 200 clusters" in reason for reason in found.reasons)
+    assert found.leaks[0].read_off.value == alone.leaks[0].read_off.value
+    assert "200 clusters" in found.leaks[0].read_off.method
+    assert "200 clusters" in found.arms[0].accuracy.method
+
+
+def test_items_that_are_passages_of_their_own_change_no_figure() -> None:
+    assert noise(in_passages(items(120), 1), remembers) == noise(items(120), remembers)
+
+
+def test_a_gain_over_many_passages_is_found_and_one_over_few_is_not_told_apart() -> None:
+    assert noise(in_passages(items(200), 2), remembers).verdict is Verdict.CONTAMINATED
+    few = noise(in_passages(items(190), 10), remembers)
+    assert few.verdict is Verdict.INCONCLUSIVE
+    assert "19 clusters" in few.reasons[0]
+
+
+def test_passages_that_turn_as_a_whole_make_no_significant_gain_by_chance() -> None:
+    """Noise turns one passage in ten right and as many wrong: McNemar's test counts each of its ten items."""
+    rng, audits, level = np.random.default_rng(4), 300, 0.95
+    ids = [f"i{place:03}" for place in range(400)]
+    passages = {item: f"p{place // 10}" for place, item in enumerate(ids)}
+    clustered = naive = inside = 0
+    for _ in range(audits):
+        turn, known = rng.random(40), rng.random(40) < 0.5
+        before = dict(zip(ids, np.repeat(known, 10).tolist(), strict=True))
+        after = dict(zip(ids, np.repeat(np.where(turn < 0.2, ~known, known), 10).tolist(), strict=True))
+        family = [Compared(1, "clean_router_1", before, after, ids)]
+        [found] = compare(family, level=level, clusters=passages)
+        [alone] = compare(family, level=level)
+        clustered, naive = clustered + (found.p_value < 0.05), naive + (alone.p_value < 0.05)
+        assert found.gain.low is not None
+        assert found.gain.high is not None
+        inside += found.gain.low <= 0 <= found.gain.high
+    assert stats.binomtest(clustered, audits, 0.05, alternative="greater").pvalue > 1e-3
+    assert stats.binomtest(inside, audits, level, alternative="less").pvalue > 1e-3
+    assert naive > 0.2 * audits

@@ -31,8 +31,8 @@ PLAIN = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
     max_leaves=8,
 )
-#: Fields that name files or models of a suite's own, for which a stream has other means.
-NOT_IN_A_STREAM = {"rewordings_path", "paraphrase_model", "paraphraser", "calibration_path"}
+#: Fields that name files or models of a suite's own, for which a stream has other means, or none.
+NOT_IN_A_STREAM = {"rewordings_path", "paraphrase_model", "paraphraser", "calibration_path", "answering_check"}
 
 
 def _settings(**config: Any) -> pb.StreamSettings:

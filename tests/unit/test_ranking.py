@@ -61,6 +61,23 @@ def test_flags_are_the_first_of_the_ranking_and_only_suspected_ones() -> None:
 
 
 @given(samples())
+def test_ranks_count_the_suspected_items_alone_and_a_flag_needs_one(answers: PairedAnswers) -> None:
+    found = ranked_items(answers, flagged_at_least=0.4)
+    suspected = [item for item in found if item.suspicion > 0]
+    assert [item.rank for item in found] == [*range(1, len(suspected) + 1), *[None] * (len(found) - len(suspected))]
+    assert all(item.rank is not None for item in found if item.flagged)
+    broken = {i for i, d in zip(answers.item_ids, answers.differences.tolist(), strict=True) if d > 0}
+    assert {item.item_id for item in suspected} <= broken
+
+
+def test_zero_suspicion_is_that_of_items_answered_no_better_in_their_canonical_wording() -> None:
+    """Right in the canonical wording and not in all others, against every other pattern: only the first has a rank."""
+    answers = paired([1, 1, 1, 0, 0], [2, 0, 3, 0, 3], [3] * 5)
+    ranks = {item.item_id: item.rank for item in ranked_items(answers, flagged_at_least=0.0)}
+    assert [ranks[f"item-0000{i}"] is not None for i in range(5)] == [True, True, False, False, False]
+
+
+@given(samples())
 def test_suspicion_is_a_chance_and_only_of_items_that_rewording_broke(answers: PairedAnswers) -> None:
     scores = suspicion(answers)
     assert scores.shape == (answers.n,)

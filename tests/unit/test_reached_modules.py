@@ -25,7 +25,6 @@ PACKAGE = Path(proctor.__file__).parent
 #: Public API that nothing asks yet; the page of the architecture says what each waits for.
 WAITING = frozenset(
     {
-        "proctor.evidence.clusters",
         "proctor.evidence.fresh",
         "proctor.evidence.perturbation.replicates",
         "proctor.evidence.perturbation.wording_exchange",
@@ -48,9 +47,9 @@ CALLED_FROM_OUTSIDE = {
     "TritonPythonModel": "Triton loads it, and calls the next two",
     "finalize": "Triton",
     "initialize": "Triton",
-    "added": "for the first field that a message gets with a default",
     "control_items_needed": "public API, waiting as the modules do: how many control items a plan needs",
     "AskingStage": "what plug-ins make their stages from",
+    "capture_signals": "uvicorn calls it",
     "extract_cookies": "http.cookiejar calls it",
     "format_commands": "click calls it",
     "format_epilog": "click calls it",

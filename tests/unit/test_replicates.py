@@ -95,6 +95,7 @@ def test_one_replicate_ranks_items_as_single_answers_do() -> None:
     answers = consistent(np.random.default_rng(2), 400, variants=3, leaked=0.1, noise=0.1)
     ranked, single = ranked_replicates(replicated(answers)), ranked_items(answers, flagged_at_least=0.0)
     assert [item.item_id for item in ranked] == [item.item_id for item in single]
+    assert [item.rank for item in ranked] == [item.rank for item in single]
     assert [item.suspicion for item in ranked] == pytest.approx([item.suspicion for item in single])
 
 

@@ -24,8 +24,10 @@ from proctor.domain.suite_problems import SuiteProblems, parse_suite
 from proctor.domain.suite_schema import example_suite, suite_schema
 from proctor.formats.suites import content_digests, load_suite
 from tests.suites.examples import (
+    ABSENT,
     BESIDE_THE_CARD,
     CHANGES,
+    NOT_WRITTEN,
     PLUGINS,
     SMALL,
     UNCHANGEABLE,
@@ -178,7 +180,7 @@ def test_a_validated_suite_s_defaults_are_all_fields_that_the_file_leaves_out(tm
         for key in (value if isinstance(value, dict) else ("",))
     }
     nested = {"prompt_config.few_shot.question", "prompt_config.few_shot.choices", "prompt_config.few_shot.answer"}
-    assert set(document["defaults"]) == leaf_fields() - written - nested - PLUGINS
+    assert set(document["defaults"]) == leaf_fields() - written - nested - PLUGINS - NOT_WRITTEN - ABSENT
     assert parsed(document["suite"]) == load_suite(file)
 
 
@@ -212,6 +214,13 @@ def test_a_suite_keeps_the_fingerprint_that_it_had_before_datasets_could_be_priv
     card = card_of(SMALL).plain()
     assert "private" not in card["task_set"]
     assert "dataset_private" not in card["model_run_config"]["run"]
+
+
+def test_a_suite_keeps_the_bytes_and_the_fingerprint_that_it_had_before_there_were_profiles() -> None:
+    written = parsed({**SMALL, "governance": {**SMALL["governance"], "profile": "standard"}})
+    assert "profile" not in written.plain()["governance"]
+    assert card_of(written.plain()) == card_of(SMALL)
+    assert "profile" not in card_of(SMALL).plain()["contamination_policy"]
 
 
 def test_every_field_of_the_suite_is_among_the_changes() -> None:
@@ -394,6 +403,24 @@ def test_init_writes_an_example_and_does_not_overwrite(tmp_path: Path) -> None:
     assert file.read_text() == "mine"
     assert CliRunner().invoke(command, ["init", "--force", str(file)]).exit_code == 0
     load_suite(file)
+
+
+def test_init_says_for_which_benchmarks_wording_alone_is_blind_and_what_to_require(tmp_path: Path) -> None:
+    result = CliRunner().invoke(command, ["init", str(file := tmp_path / "suite.json")])
+    assert "short facts that are answered by recall, require fresh or exposure evidence" in result.stderr
+    advice = " ".join(json.loads(file.read_text())["scoring_config"]["$comment"])
+    assert "does not rule out memory of short facts" in advice
+    assert "require fresh or exposure evidence in scoring_config.required_channels" in advice
+    assert "Measured: " in advice
+
+
+def test_init_writes_a_strict_suite_of_which_validate_says_that_it_always_ends_in_a_review(tmp_path: Path) -> None:
+    file = tmp_path / "suite.json"
+    assert CliRunner().invoke(command, ["init", str(file), "--profile", "strict"]).exit_code == 0
+    assert load_suite(file).governance.profile == "strict"
+    (note,) = [line for line in validated(file) if "ends in a review" in line]
+    assert note.startswith("note: governance.profile strict requires fresh, a channel that no audit")
+    assert not any("ends in a review" in line for line in validated(written(tmp_path, SMALL)))
 
 
 def test_init_to_standard_output_is_the_suite_alone() -> None:

@@ -92,8 +92,8 @@ def demo(home: Path, bundle: Path | None, output: str) -> ExitCode:
         print_results(results)
         say(
             f"\nThe planted truth: {truth['leaked_items']} items are in the leaked model's memory, and "
-            f"{truth['found_among_most_suspected']} of the {truth['leaked_items']} items that its report suspects most "
-            "are among them."
+            f"{truth['found_among_most_suspected']} of the {truth['most_suspected']} items that its report suspects "
+            "most are among them."
         )
     decisions = {result.event.model_id: result.event.outcome.value for result in results}
     if decisions != EXPECTED:
@@ -118,10 +118,23 @@ def demo_suite(model_id: str, bundle: Path) -> str:
 
 
 def planted_truth(bundle: Path, models: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """How many items were leaked into the leaked model, and how many of as many most suspected ones are of those."""
+    """How many items were leaked into the leaked model, and how many of the most suspected ones are of those.
+
+    The most suspected are as many as leaked, or all that have a rank where these are fewer: an item without suspicion
+    is not found by standing next in the list.
+    """
     leaked = set(json.loads((bundle / "models" / LEAKED / LEAKED_ITEMS).read_text("utf-8"))["item_ids"])
-    (ranked,) = ([item["item_id"] for item in model["items"]] for model in models if model["model"] == LEAKED)
-    return {"leaked_items": len(leaked), "found_among_most_suspected": len(leaked.intersection(ranked[: len(leaked)]))}
+    (ranked,) = (
+        [item["item_id"] for item in model["items"] if item["rank"] is not None]
+        for model in models
+        if model["model"] == LEAKED
+    )
+    most_suspected = ranked[: len(leaked)]
+    return {
+        "leaked_items": len(leaked),
+        "most_suspected": len(most_suspected),
+        "found_among_most_suspected": len(leaked.intersection(most_suspected)),
+    }
 
 
 def triton_answers(stack: LocalStack) -> dict[str, int]:

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,6 +17,12 @@ from proctor.cli.terminal import say
 from proctor.domain.errors import BadInputError
 from proctor.domain.host import LOOPBACK
 from proctor.domain.problems import visible
+
+if TYPE_CHECKING:
+    from proctor.domain.triggers import Triggers
+    from proctor.gateway.server import Beside
+    from proctor.runtime.grpc.serving import Address, Tls
+    from proctor.runtime.settings import Settings
 
 
 @click.group(invoke_without_command=True)
@@ -36,6 +43,29 @@ from proctor.domain.problems import visible
     help="Port to listen on; 0 is any free one. [env: PROCTOR_GATEWAY_PORT]",
 )
 @click.option(
+    "--http",
+    "http_port",
+    type=click.IntRange(0, 65_535),
+    envvar="PROCTOR_GATEWAY_HTTP",
+    help="Port on which HTTP is served beside gRPC; 0 is any free one. [env: PROCTOR_GATEWAY_HTTP; default: none]",
+)
+@click.option(
+    "--triggers",
+    "triggers_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    envvar="PROCTOR_GATEWAY_TRIGGERS",
+    help="File of suites for what is registered; opens /v1/webhooks. [env: PROCTOR_GATEWAY_TRIGGERS]",
+)
+@click.option(
+    "--reconcile-every",
+    "reconcile_every_s",
+    type=click.FloatRange(1, 86_400),
+    envvar="PROCTOR_GATEWAY_RECONCILE_EVERY",
+    default=60.0,
+    show_default=True,
+    help="Seconds between two looks at the registry for versions of which no webhook told.",
+)
+@click.option(
     "--max-watches",
     type=click.IntRange(1, 10_000),
     envvar="PROCTOR_GATEWAY_MAX_WATCHES",
@@ -50,6 +80,9 @@ def gateway(
     home: Path,
     host: str,
     port: int,
+    http_port: int | None,
+    triggers_file: Path | None,
+    reconcile_every_s: float,
     max_watches: int | None,
     max_message_bytes: int | None,
     grace_s: float,
@@ -58,11 +91,17 @@ def gateway(
     tls_client_ca: Path | None,
     log_level: str,
 ) -> None:
-    """Serve proctor.v1.AuditService in the foreground: submit, watch and steer audits over gRPC.
+    """Serve audits in the foreground: proctor.v1.AuditService over gRPC, and with --http the same in JSON.
 
     \b
     proctor gateway --port 50061
     proctor audit list --server grpc://127.0.0.1:50061
+    proctor gateway --http 8080 --triggers triggers.json
+
+    With --triggers, webhooks of MLflow and of the Hugging Face Hub start the audits that the file says, for who knows a
+    secret of PROCTOR_GATEWAY_MLFLOW_SECRETS or PROCTOR_GATEWAY_HUGGINGFACE_SECRETS (one a line, two at most, or @file),
+    and so does what is found in the registry of PROCTOR_REGISTRY_URI: docs/triggers.md. HTTP has gRPC's host, tokens,
+    certificates and limits.
 
     The contract is protos/proctor/v1/audit.proto, which the server also tells by reflection. Audits are those of the
     stack that runs in the same home, or of PROCTOR_RECORDS_URL, PROCTOR_LEDGER_URL and PROCTOR_BROKER_URL. Files that
@@ -80,7 +119,7 @@ def gateway(
     import asyncio
 
     try:
-        from proctor.gateway.server import serve
+        from proctor.gateway.server import nothing_beside, serve
     except ModuleNotFoundError as error:
         raise BadInputError(f"the gRPC service needs {error.name}: pip install 'proctor[gateway]'") from None
     from proctor.gateway.audits import local_desk
@@ -93,6 +132,8 @@ def gateway(
     tokens = tokens_of(token_from_environment(), os.environ.get(f"{TOKEN_VARIABLE}S", ""), variable=TOKEN_VARIABLE)
     given = {"max_watches": max_watches, "max_message_bytes": max_message_bytes}
     limits = Limits()._replace(**{name: value for name, value in given.items() if value is not None})
+    if triggers_file is not None and http_port is None:
+        raise BadInputError("--triggers needs --http: webhooks come over HTTP")
     logging.basicConfig(level=log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
 
     def ready(bound: Address) -> None:
@@ -108,7 +149,42 @@ def gateway(
         with_own_token(tokens, home, GATEWAY, address, tls) as (tokens, listens),
         local_desk(home_settings(home), serves=True) as desk,
     ):
-        asyncio.run(serve(desk, address, limits=limits, grace_s=grace_s, tokens=tokens, tls=tls, ready=ready))
+        beside: Beside = nothing_beside
+        if http_port is not None:
+            beside = _http(
+                Address(host, http_port), tls, grace_s, _triggers(triggers_file, desk.settings), reconcile_every_s
+            )
+        asyncio.run(
+            serve(desk, address, limits=limits, grace_s=grace_s, tokens=tokens, tls=tls, beside=beside, ready=ready)
+        )
+
+
+def _triggers(file: Path | None, settings: Settings) -> Triggers | None:
+    """The operator's triggers; None where there are none."""
+    from proctor.formats.triggers import load_triggers
+
+    return None if file is None else load_triggers(file, settings.bundle, settings.benchmarks)
+
+
+def _http(
+    address: Address, tls: Tls | None, grace_s: float, triggers: Triggers | None, reconcile_every_s: float
+) -> Beside:
+    """What serves HTTP beside gRPC."""
+    try:
+        from proctor.gateway.http.server import HttpOptions, serving_http
+    except ModuleNotFoundError as error:
+        raise BadInputError(f"HTTP needs {error.name}: pip install 'proctor[gateway]'") from None
+    from proctor.gateway.triggers.secrets import WebhookSecrets
+
+    secrets = WebhookSecrets.from_environment(os.environ)
+    options = HttpOptions(address, tls, grace_s, triggers, secrets, reconcile_every_s)
+
+    def ready(bound: Address) -> None:
+        scheme = "http" if tls is None else "https"
+        webhooks = "" if triggers is None else f", and webhooks for {len(triggers.suites)} suites"
+        say(f"the gateway serves {scheme}://{bound}{webhooks}", err=True)
+
+    return lambda front: serving_http(front, options, ready)
 
 
 @gateway.command()

@@ -38,6 +38,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "demo": Entry("proctor.cli.demo:demo", "Audit two reference models, one of them contaminated, end to end."),
         "suite": Entry("proctor.cli.suite:suite", "Write, check and fingerprint audit suites."),
         "audit": Entry("proctor.cli.audits.audit:audit", "Audit a model by a suite."),
+        "gate": Entry("proctor.cli.gate:gate", "Say whether a registered version may be promoted."),
     },
     "Evidence from logs": {
         "compare": Entry(
@@ -56,12 +57,18 @@ GROUPS: dict[str, dict[str, Entry]] = {
     "Variants": {
         "variants": Entry("proctor.cli.variants.group:variants", "Build, read and exchange the rewordings of a suite."),
     },
+    "Decisions": {
+        "record": Entry("proctor.cli.record:record", "Verify, show and export the log of decisions."),
+    },
     "Operate": {
         "doctor": Entry("proctor.cli.doctor:doctor", "Say what this machine has and lacks, and the mend for each."),
         "up": Entry("proctor.cli.stack:up", "Start the local stack and keep it running."),
         "status": Entry("proctor.cli.stack:status", "Show the local stack."),
         "down": Entry("proctor.cli.stack:down", "End the local stack."),
-        "gateway": Entry("proctor.cli.gateway:gateway", "Serve audits over gRPC: submit, watch and steer them."),
+        "gateway": Entry(
+            "proctor.cli.gateway:gateway", "Serve audits over gRPC and HTTP: submit, watch and steer them."
+        ),
+        "triggers": Entry("proctor.cli.triggers:triggers", "Check which suites are run on what is registered."),
         "perturbation": Entry("proctor.cli.perturbation:perturbation", "Serve rewordings over gRPC."),
         "worker": Entry("proctor.cli.worker:worker", "Run the worker of one service."),
         "records": Entry("proctor.cli.records:records", "Migrate the record store, and say its version."),

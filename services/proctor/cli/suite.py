@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -71,7 +71,7 @@ def validate(context: click.Context, file: Path, with_defaults: bool, output: st
     loaded = _load(context, file)
     defaults = defaults_left_out(loaded, read_suite_file(file))
     card = card_known(loaded, file.parent)
-    notes = [*card.reasons, *less_than_expected(loaded.governance)]
+    notes = [*card.reasons, *less_than_expected(loaded)]
     if output == "json":
         document = {
             "valid": True,
@@ -139,17 +139,29 @@ def schema() -> None:
 @suite.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), default="suite.json")
 @click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
-def init(file: Path, force: bool) -> None:
+@click.option(
+    "--profile",
+    type=click.Choice(["standard", "strict"]),
+    default="standard",
+    show_default=True,
+    help="strict requires fresh items, which no audit of this version asks: it always ends in a review.",
+)
+def init(file: Path, force: bool, profile: Literal["standard", "strict"]) -> None:
     """Write an example suite to start from.
 
     FILE is suite.json by default; - is standard output. The example is plain JSON that validates as it is; the
     explanations stand under "$comment" keys, which are ignored.
+
+    An approval rests on other wordings of the questions. For a benchmark of short facts (open questions that are
+    answered by recall) that is not enough: memory of such a fact answers every wording. Require fresh or exposure there
+    (scoring_config.required_channels), or --profile strict.
     """
     from proctor.domain.errors import BadInputError
+    from proctor.domain.scope import REACHING_FURTHER
     from proctor.domain.suite_schema import example_suite
     from proctor.runtime.files import write_atomic
 
-    text = json.dumps(example_suite(), indent=2, ensure_ascii=False) + "\n"
+    text = json.dumps(example_suite(profile), indent=2, ensure_ascii=False) + "\n"
     if str(file) == "-":
         click.echo(text, nl=False)
         return
@@ -160,3 +172,4 @@ def init(file: Path, force: bool) -> None:
     except OSError as error:
         raise BadInputError(f"{file} cannot be written: {error.strerror}; give another path") from None
     click.echo(f"Wrote {file}; check it with `proctor suite validate {file}`.", err=True)
+    click.echo(f"For a benchmark of short facts that are answered by recall, {REACHING_FURTHER}.", err=True)

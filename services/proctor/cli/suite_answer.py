@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from proctor.domain.card import ContentDigests, evaluator_version, protocol_card
+from proctor.domain.certain_review import certain_review
 from proctor.domain.errors import BadInputError
 from proctor.domain.problems import quoted
 from proctor.domain.strict_json import read_document
@@ -94,9 +95,10 @@ def _no_items(dataset: DatasetSection) -> str:
     return "dataset_config has neither path nor hub_id, and no file of that name is among the operator's benchmarks"
 
 
-def less_than_expected(governance: GovernanceSection) -> list[str]:
-    """Where a field that was set does nothing, or less than its name says: a note for each."""
-    notes, unset = [], GovernanceSection()
+def less_than_expected(suite: Suite) -> list[str]:
+    """Where a field that was set does nothing, or other than its name says: a note for each."""
+    governance, unset = suite.governance, GovernanceSection()
+    notes = [] if (why := certain_review(suite)) is None else [why]
     if governance.notify_on_failure != unset.notify_on_failure:
         notes.append(
             "governance.notify_on_failure: this version sends no messages, so nobody is notified; the exit code and "

@@ -18,6 +18,7 @@ from proctor.domain.messages import QUEUES, SERVICES
 
 INFERENCE = "inference"
 ROUTER = "router"
+SCORER = "scorer"
 #: Messages at a time: while one is loaded or stored, the others keep the endpoint busy.
 _INFERENCE_CONCURRENCY = 4
 #: Services that use the record store. They migrate it before they take a message, or say why they cannot use it.
@@ -128,6 +129,11 @@ def worker(
             parts.add(Part("metrics server", served))
         if service in _KEEP_RECORDS:
             open_records_once()
+        if service == SCORER and settings.signing_key is not None:
+            from proctor.runtime.signing import open_signing_key
+
+            # Refused now, and not at the first decision, which would be unsigned.
+            open_signing_key(settings.home, settings.signing_key)
         if service == ROUTER:
             check_ledger(settings)
         read_carefully()

@@ -74,15 +74,24 @@ def protocol_card(suite: Suite, contents: ContentDigests, *, evaluator_version: 
     source_path, rewordings_path = dataset.pop("path"), perturbation.pop("rewordings_path")
     calibration_path = perturbation.pop("calibration_path")
     # Not written where it is false, so that suites keep the fingerprints of the time before it.
+    reading = {"strict_relations": True} if perturbation.pop("strict_relations") else {}
+    # Not written where it is false, so that suites keep the fingerprints of the time before it.
     privacy = {"dataset_private": True} if dataset.pop("private") else {}
     # Where the rewording model runs takes no part in what it says; which model, and how it is asked, does.
     paraphraser = perturbation["paraphraser"]
     paraphraser_run = {key: paraphraser.pop(key) for key in ("endpoint", "backend", "served_name")}
+    check = perturbation.get("answering_check")
+    solvers_run = [
+        {key: solver.pop(key) for key in ("endpoint", "backend", "served_name")}
+        for solver in (check["solvers"] if check is not None else ())
+    ]
     protocol = plain["protocol_config"]
     router_run = {key: protocol["router"].pop(key) for key in ("endpoint", "backend", "served_name")}
     limits = {
         key: governance.pop(key) for key in ("review_required_above_cs", "block_deployment_above_contaminated_pct")
     }
+    # Not written where it is the default, so that suites keep the fingerprints of the time before it.
+    profile = {"profile": governance.pop("profile")} if "profile" in governance else {}
     split = {key: dataset.pop(key) for key in ("dataset_variant", "split", "selection", "sample_size", "sampling_seed")}
     return ProtocolCard(
         task_set={**dataset, "content_digest": contents.dataset},
@@ -102,18 +111,21 @@ def protocol_card(suite: Suite, contents: ContentDigests, *, evaluator_version: 
                 "calibration_path": calibration_path,
                 "paraphraser": paraphraser_run,
                 "router": router_run,
+                **({"solvers": solvers_run} if solvers_run else {}),
                 "governance": governance,
             },
         },
         contamination_policy={
             "perturbation": {
                 **perturbation,
+                **reading,
                 "rewordings_digest": contents.rewordings,
                 "calibration_digest": contents.calibration,
             },
             "protocol": protocol,
             "scoring": scoring,
             "limits": limits,
+            **profile,
         },
         plugins=plugins_of(suite),
     )

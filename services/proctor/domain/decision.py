@@ -8,6 +8,8 @@ from pydantic import AliasGenerator, ConfigDict
 from pydantic.alias_generators import to_camel
 
 from proctor.domain.base import Frozen
+from proctor.domain.scope import WORDING_ALONE, Scope
+from proctor.domain.versions import added
 
 
 class DecisionOutcome(StrEnum):
@@ -30,6 +32,14 @@ class Decision(Frozen):
 
     outcome: DecisionOutcome
     reasons: tuple[Reason, ...]
+    scope: Scope | None = added(None, since=2)
+    """How far the evidence reaches past the wording; None in documents of before there was a scope."""
+
+
+def scope_caveat(outcome: DecisionOutcome, scope: Scope | None) -> str | None:
+    """What a decision has to say of its scope before anything else: that an approval rests on wordings alone."""
+    approved_by_wording = outcome is DecisionOutcome.APPROVE and scope is Scope.WORDING
+    return WORDING_ALONE if approved_by_wording else None
 
 
 class DecisionEvent(Frozen):
@@ -48,6 +58,8 @@ class DecisionEvent(Frozen):
     report_digest: str
     report_path: str
     n_items: int
+    scope: Scope | None = added(None, since=2)
+    """How far the evidence reaches past the wording; None where an earlier Proctor decided."""
 
     @property
     def routing_key(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, Self
 
 from pydantic import Field
@@ -10,9 +10,11 @@ from pydantic import Field
 from proctor.domain.base import Frozen
 from proctor.domain.channel_results import ChannelEvidence, HypothesisEvidence, OtherEvidence
 from proctor.domain.channel_results import Verdict as Verdict
+from proctor.domain.channels import BEYOND_WORDING
 from proctor.domain.decision import DecisionOutcome
 from proctor.domain.estimate import Estimate as Estimate
 from proctor.domain.noise import NoiseSummary, RouterSetting
+from proctor.domain.scope import Scope
 
 
 class ArmAccuracy(Frozen):
@@ -27,14 +29,48 @@ class ArmAccuracy(Frozen):
     n_truncated: int
 
 
+class ItemGroups(Frozen):
+    """Items that share something with others, and how they are grouped by it."""
+
+    n_items: int
+    """In a group of two or more."""
+    n_groups: int
+    largest: int
+    """Items of the largest group."""
+
+    @classmethod
+    def of(cls, sizes: Sequence[int]) -> Self | None:
+        """Count groups of two or more; None where there is none."""
+        several = [size for size in sizes if size > 1]
+        return cls(n_items=sum(several), n_groups=len(several), largest=max(several)) if several else None
+
+
+class ClusterCount(Frozen):
+    """The clusters that a comparison's figures are over."""
+
+    n_clusters: int
+    effective: float
+    """Clusters of equal size that would tell as much: n² / Σ n_g²."""
+    largest: int
+    """Items of the largest cluster."""
+    enough: bool
+    """Whether there are so many that a spread between clusters can be told; otherwise nothing is concluded."""
+
+
 class ItemEvidence(Frozen):
-    """One item's part in the evidence. `suspicion` ranks; a flag needs the whole sample's evidence behind it."""
+    """One item's part in the evidence. `suspicion` ranks; a flag needs the whole sample's evidence behind it.
+
+    An item whose canonical wording was answered no better than its rewordings has a suspicion of exactly 0 and no
+    rank: nothing orders such items among each other.
+    """
 
     item_id: str
     canonical_correct: bool
     perturbed_correct: int
     perturbed_total: int
     suspicion: float = Field(ge=0.0, le=1.0)
+    rank: int | None = None
+    """1 is the most suspected item; None without suspicion, and in documents of before there were ranks."""
     flagged: bool = False
 
 
@@ -127,13 +163,23 @@ class PerturbationEvidence(HypothesisEvidence):
     n_items: int
     n_variants: int
     items: tuple[ItemEvidence, ...]
-    """Most suspected first."""
+    """Most suspected first, then those without suspicion, whose order says nothing."""
     per_item_t_test: PerItemTTest
     singletons: Singletons
     items_needed_to_approve: int | None
     """Items at which this D and spread would let both upper bounds fall within their limits; None: never."""
     control: CleanControl | None = Field(default=None, exclude_if=lambda control: control is None)
     """Difference-in-differences against a clean model, where one is on record; not written otherwise."""
+    clusters: ClusterCount | None = Field(default=None, exclude_if=lambda clusters: clusters is None)
+    """What the figures are over where items come in clusters; not written where each is one of its own."""
+    unnamed_groups: ItemGroups | None = Field(default=None, exclude_if=lambda groups: groups is None)
+    """What items share though the suite names no clusters, so that the figures take them as independent; not written
+    where nothing was found."""
+
+    @property
+    def suspected(self) -> tuple[ItemEvidence, ...]:
+        """The items above zero suspicion, the most suspected first: those that are ranked."""
+        return tuple(item for item in self.items if item.suspicion > 0.0)
 
 
 class ProtocolEvidence(ChannelEvidence):
@@ -195,6 +241,8 @@ class NoiseEvidence(HypothesisEvidence):
     without_leaks: tuple[RouterComparison, ...]
     """Against one clean router, over the items of which no noisy message gives the answer away."""
     leaks: tuple[RouterLeaks, ...]
+    clusters: ClusterCount | None = Field(default=None, exclude_if=lambda clusters: clusters is None)
+    """What the comparisons are over where items come in clusters; not written where each is one of its own."""
 
 
 class Evidence(Frozen):
@@ -226,6 +274,12 @@ class Evidence(Frozen):
         """The verdict of a channel by name."""
         result = self.result_of(channel)
         return result.verdict if result is not None else Verdict.NOT_AUDITED
+
+    @property
+    def scope(self) -> Scope:
+        """How far the evidence reaches: past the wording where a channel that does so ran and was valid."""
+        unusable = (Verdict.INVALID, Verdict.NOT_AUDITED)
+        return Scope.of(name for name in BEYOND_WORDING if self.verdict_of(name) not in unusable)
 
 
 _NOT_OF_ONE_CHANNEL: Final = frozenset({"others", "not_audited"})

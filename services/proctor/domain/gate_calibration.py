@@ -8,6 +8,7 @@ from pydantic import Field
 
 from proctor.domain.base import Frozen
 from proctor.domain.evidence import Estimate
+from proctor.domain.versions import added
 
 #: The article's window, and its advice for two kinds of benchmark, as least and greatest semantic distance.
 ARTICLE_WINDOWS: Final = {
@@ -17,6 +18,11 @@ ARTICLE_WINDOWS: Final = {
 }
 #: Of the histogram, in semantic distance.
 BIN_WIDTH: Final = 0.02
+#: What a person should know of a calibration of the first version; its name stands before it.
+WITHOUT_MARGIN: Final = (
+    "was learned before margins to other items were, so other questions of the benchmark are told apart by the "
+    "distance alone: run `proctor variants calibrate` again"
+)
 
 
 class WindowRates(Frozen):
@@ -28,12 +34,49 @@ class WindowRates(Frozen):
     window: str
     min_semantic_distance: float
     max_semantic_distance: float
+    min_margin: float | None = added(None, since=2)
+    """None where no margin to other items is asked for."""
     true_admits: Estimate
     """Share of the known-equivalent pairs that is admitted."""
     false_admits: Estimate
     """Share of the known-different pairs that is admitted."""
     nearest_admits: Estimate
     """Share of the items whose nearest different item's question would be admitted as a rewording."""
+
+
+class NearItems(Frozen):
+    """Two items of the benchmark whose questions are nearer to each other than most rewordings are to their item."""
+
+    item: str
+    other: str
+    distance: float
+    """Cosine distance of the two questions without their options, 0 to 2."""
+
+
+class Crowding(Frozen):
+    """How near a benchmark's own items are to each other."""
+
+    below: float
+    """Median distance of the equivalent pairs from which was learned, of those that pass the gate's other checks: half
+    of all rewordings are farther from their item than these items are from each other."""
+    items: int
+    """Items that have another one nearer than that."""
+    indistinct: int
+    """Items that have another one nearer than the margin: hardly a rewording of theirs can be admitted."""
+    pairs: int
+    """Pairs of items nearer to each other than `below`."""
+    nearest: tuple[NearItems, ...]
+    """The first of these pairs, the nearest first."""
+
+
+class ChangedAdmits(Frozen):
+    """What the whole gate admits of questions that were made from items to ask something else."""
+
+    kind: str
+    """What was done to them, in the words of whoever made them."""
+    questions: int
+    admitted: Estimate
+    """The share; its interval is Wilson's."""
 
 
 class PairCounts(Frozen):
@@ -75,12 +118,13 @@ class DistanceBin(Frozen):
 
 
 class GateCalibration(Frozen):
-    """A learned window, what it was learned from, and what it does on pairs that were held out.
+    """A learned window and margin, what they were learned from, and what they do on pairs that were held out.
 
-    The window belongs to the encoder of this fingerprint and to this benchmark.
+    Both belong to the encoder of this fingerprint and to this benchmark.
     """
 
-    schema_version: Literal["gate-calibration/1"] = "gate-calibration/1"
+    schema_version: Literal["gate-calibration/1", "gate-calibration/2"] = "gate-calibration/2"
+    """The first version had a window alone."""
     benchmark: str
     encoder: str
     encoder_digest: str
@@ -90,12 +134,18 @@ class GateCalibration(Frozen):
     """Of the split into a half to learn from and a half that is held out; an item's pairs stay together."""
     min_semantic_distance: float = Field(ge=0.0, le=2.0)
     max_semantic_distance: float = Field(gt=0.0, le=2.0)
+    min_margin: float | None = added(None, since=2)
+    """By how much a rewording must be nearer to its own item than to any other; None in the first version."""
+    questions: int | None = added(None, since=2)
+    """Different questions that the benchmark asks, to which the margin is kept."""
+    questions_digest: str | None = added(None, since=2)
+    """Their digest: the margin is kept to these questions and to no others."""
     target_true_admits: float
-    """The window holds at least this share of the equivalent pairs that pass the other checks."""
+    """Window and margin hold at least this share of the equivalent pairs that pass the other checks."""
     target_false_admits: float
     """The gate admits at most this share of the different pairs; where both cannot be had, this one is kept."""
     bounded_by: Literal["equivalent", "different"]
-    """The pairs that decided where the window ends."""
+    """The pairs that decided where window and margin end."""
     max_token_overlap: float
     """The surface limits that the pairs were put through; they are policy and are not learned."""
     max_containment: float
@@ -107,8 +157,16 @@ class GateCalibration(Frozen):
     """The article's windows beside the learned one, on the same held-out pairs."""
     rejections: dict[str, int]
     """Why held-out equivalent pairs are turned away, by reason."""
+    reworded_admits: Estimate | None = added(None, since=2)
+    """Share of the held-out equivalent rewordings that would be admitted as rewordings of the other item whose question
+    is nearest to them."""
+    changed: tuple[ChangedAdmits, ...] | None = added(None, since=2)
+    """Of questions that were changed on purpose, by kind; None where none were given, so that nothing is known of them.
+    They have no part in the learning, so all of them count."""
+    crowding: Crowding | None = added(None, since=2)
+    """None in the first version."""
     roc_gate: Roc
-    """Of the whole gate: answer invariants, surface, distance."""
+    """Of the whole gate: answer invariants, surface, margin, distance."""
     roc_distance: Roc
     """Of the distance alone."""
     histogram: tuple[DistanceBin, ...]
@@ -119,8 +177,9 @@ class GateCalibration(Frozen):
     def conclusion(self) -> str:
         """What the calibration comes to, in one sentence."""
         article = self.fixed_windows[0]
+        margin = "" if self.min_margin is None else f", {self.min_margin:g} nearer than to any other item,"
         return (
-            f"A window of {self.min_semantic_distance:g} to {self.max_semantic_distance:g} admits "
+            f"A window of {self.min_semantic_distance:g} to {self.max_semantic_distance:g}{margin} admits "
             f"{_share(self.rates.true_admits)} of the equivalent pairs that were held out and "
             f"{_share(self.rates.nearest_admits)} of the nearest different questions; {article.window} "
             f"{article.min_semantic_distance:g} to {article.max_semantic_distance:g} admits "

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from proctor.domain.base import Frozen
 from proctor.domain.canonical import json_digest, quoted, text_id
 from proctor.domain.labels import LabelScheme
+from proctor.domain.versions import added
 
 #: Options are asked for by letter, so there can be no more than the alphabet has.
 MAX_CHOICES = 26
@@ -26,6 +27,9 @@ class Item(Frozen):
     choices: tuple[str, ...] = Field(default=(), max_length=MAX_CHOICES)
     target: str
     dimension: str = ""
+    cluster: str | None = Field(default=None, max_length=256, exclude_if=lambda cluster: cluster is None)
+    """What it shares with others, e.g. a passage; None for an item that is a cluster of its own. A name and no number:
+    it is compared for equality alone. Not written where there is none, so that stored items keep their digests."""
     metadata: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -54,6 +58,9 @@ class Measurements(Frozen):
     """Levenshtein distance over word tokens, divided by the longer length; 0 to 1."""
     containment: float | None = None
     """Share of the question's word 5-grams that the rewording holds; 0 to 1. None in rows of before it was measured."""
+    margin: float | None = added(None, since=2)
+    """How much nearer the rewording is to its item's question than to any other item's of the benchmark, as difference
+    of the two distances; -2 to 2. None where the gate asks for none."""
 
 
 class Variant(Frozen):

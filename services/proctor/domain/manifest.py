@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from pydantic import Field
 
+from proctor.domain.answering_check import AnsweringCheck
 from proctor.domain.backends import Backend
 from proctor.domain.base import Frozen
 from proctor.domain.canonical import json_digest
@@ -23,6 +24,13 @@ class ItemSet(Frozen):
     """Selected items of an audit, in the order in which they were drawn: all of them, or a chunk."""
 
     items: tuple[Item, ...]
+
+
+class QuestionSet(Frozen):
+    """What all items of a benchmark ask, whichever of them an audit takes: a margin is kept to these."""
+
+    questions: tuple[str, ...]
+    """Each once, in code point order."""
 
 
 class ItemIndex(Frozen):
@@ -64,6 +72,8 @@ class VariantSet(Frozen):
     controls: tuple[Fidelity, ...] = Field(default=(), exclude_if=lambda controls: not controls)
     """What rewording by this strategy has cost clean models on this benchmark; not written where nothing is on
     record."""
+    check: AnsweringCheck | None = Field(default=None, exclude_if=lambda check: check is None)
+    """What the answering check found; not written where none was made."""
 
     @property
     def rewordings_digest(self) -> str:

@@ -22,7 +22,7 @@ from proctor.domain.decision import DecisionEvent
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.manifest import AnsweredShard
 from proctor.domain.trial import ANSWER_STAGE, Decoding
-from proctor.domain.versions import needed_version
+from proctor.domain.versions import added, needed_version
 
 SERVICES = ("router", "perturbation", "inference", "scorer", "registry")
 EVENTS_EXCHANGE = "proctor.events"
@@ -103,8 +103,19 @@ class EndpointProbed(Message):
     """As the probe said."""
 
 
+class VariantsToCheck(Frozen):
+    """Variants that were built, with what the solvers of the answering check said of them."""
+
+    variants: str
+    """Digest of the VariantIndex."""
+    answers: tuple[str, ...]
+    """Digests of a RewriteSet each, in the order of the suite's solvers."""
+    extractor: str
+    """As the suite names it."""
+
+
 class BuildVariants(Message):
-    """Reword the items of an audit. `items` is the digest of an ItemIndex."""
+    """Reword the items of an audit, or say which of its variants are held. `items` is the digest of an ItemIndex."""
 
     task: ClassVar[str] = "perturbation.build"
     audit_id: str
@@ -119,6 +130,10 @@ class BuildVariants(Message):
     contents: ContentDigests = ContentDigests()
     rewrites: str | None = None
     """Digest of the RewriteSet with everything that the rewording model has said so far."""
+    check: VariantsToCheck | None = added(None, since=2)
+    """The variants are there, and the solvers were asked: which are held."""
+    questions: str | None = added(None, since=2)
+    """Digest of the QuestionSet of the whole benchmark, where the gate keeps a margin to its other items."""
 
 
 class VariantsBuilt(Message):
@@ -131,6 +146,8 @@ class VariantsBuilt(Message):
     prompts: str | None = None
     """Digest of a PromptSet: what the rewording model must be asked before the variants can be built."""
     error: str | None = None
+    checked: bool = added(False, since=2)
+    """Whether the answering check has been made of `variants`."""
 
 
 class ShardToRun(Frozen):

@@ -58,6 +58,9 @@ class NoiseModel(Frozen):
     """All noisy settings in the table, the invalid ones included."""
     max_positive_excess: float | None
     mean_positive_excess: float | None
+    """As in the paper's tables: over the settings whose gain is above 0 alone; None where there is none."""
+    mean_excess_over_all_settings: float | None = None
+    """Mean of max(gain, 0) over all valid settings; in older documents, `mean_positive_excess`."""
     mean_gain: float | None
     improve: int
     degrade: int
@@ -75,6 +78,9 @@ class NoiseRouterCount(Frozen):
     models: int
     violating_models: int
     mean_positive_excess: float | None
+    """As in the paper's tables: over the models whose gain is above 0 alone; None where there is none."""
+    mean_excess_over_all_settings: float | None = None
+    """Mean of max(gain, 0) over all valid settings, one a model; in older documents, `mean_positive_excess`."""
     mean_gain: float | None
     improve: int
     """Sum over models."""

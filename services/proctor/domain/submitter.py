@@ -11,8 +11,10 @@ _NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 LOCAL_NAME: Final = "local"
 #: Whoever shows the one token of PROCTOR_GATEWAY_TOKEN.
 DEFAULT_NAME: Final = "default"
+#: The operator's triggers, on behalf of whoever registered a version.
+TRIGGERS_NAME: Final = "triggers"
 #: Names that no token of a list may have.
-RESERVED: Final = frozenset({LOCAL_NAME, DEFAULT_NAME})
+RESERVED: Final = frozenset({LOCAL_NAME, DEFAULT_NAME, TRIGGERS_NAME})
 
 
 class Submitter(NamedTuple):
@@ -33,6 +35,7 @@ class Submitter(NamedTuple):
 LOCAL: Final = Submitter(LOCAL_NAME, operator=True)
 #: Its token was the only one before there were names, and everything was its holder's to see.
 DEFAULT: Final = Submitter(DEFAULT_NAME, operator=True)
+TRIGGERS: Final = Submitter(TRIGGERS_NAME, operator=True)
 
 
 def is_name(text: str) -> bool:

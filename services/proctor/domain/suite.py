@@ -6,14 +6,15 @@ part of the suite once loaded, so it is printed and fingerprinted like a value t
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
+from proctor.domain.answering import AnsweringCheckSection, is_audited
 from proctor.domain.backends import Backend as Backend
 from proctor.domain.base import Frozen
-from proctor.domain.channels import ALWAYS_REQUIRED, ChannelName
+from proctor.domain.channels import ALWAYS_REQUIRED, PROFILES, ChannelName
 from proctor.domain.field_words import Words
 from proctor.domain.hub import HUB_ID, HUB_REVISION
 from proctor.domain.levels import SIGNIFICANCE_ALPHA
@@ -24,6 +25,8 @@ from proctor.domain.suite_budget import BudgetSection
 from proctor.domain.suite_types import SERVED_NAME_WORDS, ContentHash, Endpoint, Fraction, Percent, Seed
 from proctor.domain.trial import Decoding
 
+#: Instead of a column: the items that share a passage, a table or a template word for word are a cluster.
+SHARED_CONTEXT: Final = "@context"
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 _NAME_WORDS = Words(alphabet="letters, digits, '.', '_' and '-', after a letter or digit")
 
@@ -94,6 +97,18 @@ class DatasetSection(Frozen):
     """The column of the options of a multiple-choice item."""
     target_field: str = "answer"
     """The column of the right answer."""
+    cluster_field: Annotated[
+        str | None, Words(alphabet=f"a column's name, or the reserved {SHARED_CONTEXT}", example=f'"{SHARED_CONTEXT}"')
+    ] = Field(
+        default=None,
+        min_length=1,
+        max_length=256,
+        pattern=rf"^([^@]|{SHARED_CONTEXT}$)",
+        examples=["passage_id", SHARED_CONTEXT],
+        exclude_if=lambda field: field is None,
+    )
+    """The column of what items share, e.g. a passage or a template: with clusters all figures are over clusters, of
+    which it takes 20. A row without a value is a cluster of its own. "@context" finds what items share by itself."""
     private: bool = False
     """Whether the items may be sent only to endpoints that the operator approved for private datasets, and to models on
     the workers' own machine."""
@@ -147,6 +162,10 @@ class PerturbationSection(Frozen):
     max_semantic_distance: float = Field(default=0.45, ge=0.0, le=2.0)
     """Largest cosine distance of a rewording from its item, 0 to 2; the article advises 0.45, 0.30 for factual
     benchmarks, 0.50 for reasoning."""
+    min_margin: float | None = Field(default=None, ge=0.0, le=2.0, exclude_if=lambda margin: margin is None)
+    """By how much a rewording must be nearer to its own item than to any other item of the whole benchmark, as
+    difference of two cosine distances, 0 to 2; without it nothing is asked. A calibrated gate takes the margin that was
+    learned instead."""
     gate: Literal["fixed", "calibrated"] = "fixed"
     """`fixed` takes the two distances above; `calibrated` takes those that calibration_path learned instead."""
     calibration_path: str | None = Field(default=None, min_length=1, max_length=4096)
@@ -170,8 +189,13 @@ class PerturbationSection(Frozen):
     """Largest share of the question's word 5-grams that a variant may hold word for word; 1 sets no limit."""
     min_edit_distance: float = Field(default=0.0, ge=0.0, le=1.0)
     """Smallest share of the question's words that a variant must change, by edit distance; 0 sets no limit."""
+    strict_relations: bool = False
+    """Whether a rewording must say every "5 more" and "3 fewer" as often as its item; a tenth of the good ones fail."""
     min_yield: float = Field(default=0.5, ge=0.0, le=1.0)
     """The share of items that must get a variant; below it the audit stops and says why."""
+    # Not written where it is absent, so that suites keep the fingerprints of the time before it.
+    answering_check: AnsweringCheckSection | None = Field(default=None, exclude_if=lambda check: check is None)
+    """Models that answer both wordings of an item, by which rewordings are held for reading."""
 
     @field_validator("perturbation_strategy")
     @classmethod
@@ -236,12 +260,16 @@ class ScoringSection(Frozen):
     guess_chance: float | None = Field(default=None, ge=0.0, lt=1.0)
     """Chance that a guess is right; by default 1/options for multiple choice, unknown otherwise."""
     required_channels: tuple[ChannelName, ...] = ALWAYS_REQUIRED
-    """Channels of evidence without which nothing is approved."""
+    """Channels of evidence without which nothing is approved, beside those that governance.profile requires."""
 
 
 class GovernanceSection(Frozen):
     """Who owns the audit and what its outcome does."""
 
+    # Not written where it is the default, so that suites and reports of the time before it keep their bytes.
+    profile: Literal["standard", "strict"] = Field(default="standard", exclude_if=lambda profile: profile == "standard")
+    """`strict` requires the channel fresh, because an approval by wordings alone does not rule out memory of short
+    facts; no audit of this version runs that channel, so strict always ends in a review."""
     audit_owner: str = Field(default="unassigned", min_length=1, max_length=200)
     """Who answers for the audit."""
     review_required_above_cs: Fraction = 0.25
@@ -317,6 +345,15 @@ class Suite(Frozen):
     metric: MetricSection = Field(default_factory=MetricSection, alias="metric_config")
     budget: BudgetSection = Field(default_factory=BudgetSection, alias="budget_config")
 
+    @property
+    def required_channels(self) -> tuple[str, ...]:
+        """The channels without which nothing is approved, each once: the one place that says which they are.
+
+        Those that the gate's table is made of, those that the suite names, and those of its profile.
+        """
+        named = self.scoring.required_channels
+        return tuple(dict.fromkeys((*ALWAYS_REQUIRED, *named, *PROFILES[self.governance.profile])))
+
     @model_validator(mode="after")
     def _approval_and_block_do_not_overlap(self) -> Self:
         allowed = self.scoring.max_allowed_contaminated_items_pct
@@ -332,4 +369,17 @@ class Suite(Frozen):
                     "mend": "a share that is allowed cannot block: raise the first or lower the second",
                 },
             )
+        return self
+
+    @model_validator(mode="after")
+    def _no_solver_is_audited(self) -> Self:
+        check, model = self.perturbation.answering_check, self.model
+        audited = (model.model_id, model.model_version, model.endpoint, model.name_on_endpoint)
+        for solver in () if check is None else check.solvers:
+            if is_audited(solver, *audited):
+                raise PydanticCustomError(
+                    "audited_solver",
+                    "perturbation_config.answering_check names the solver {solver}, which is the model under audit",
+                    {"solver": solver.model, "mend": "name another model: what it remembers would judge its own test"},
+                )
         return self

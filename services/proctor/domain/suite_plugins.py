@@ -47,7 +47,7 @@ def hold_installed(suite: Suite) -> None:
 def _named(suite: Suite) -> dict[str, ExtensionPoint[Any]]:
     """What kind of part and its name → where it is to be found."""
     strategies = suite.perturbation.perturbation_strategy.split("+")
-    channels = [name for name in suite.scoring.required_channels if name not in BUILT_IN]
+    channels = [name for name in suite.required_channels if name not in BUILT_IN]
     backends = [suite.model.backend, suite.perturbation.paraphraser.backend, suite.protocol.router.backend]
     return {
         **{f"{BACKEND}{name}": BACKENDS for name in backends if name is not None},

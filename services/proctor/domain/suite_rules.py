@@ -66,6 +66,12 @@ CROSS_FIELD: Mapping[str, Rule] = {
         _always("is missing"),
         "name the file that `proctor variants calibrate` wrote in calibration_path",
     ),
+    "audited_solver": Rule(
+        (("perturbation_config", "answering_check"), ("model_config", "model_id")),
+        _always("names as a solver the model under audit, by its name, its version, or its name at its endpoint"),
+        _always("is named as a solver, too"),
+        "name another model: what the audited one remembers would judge its own test",
+    ),
     "template_without_question": Rule(
         (("prompt_config", "template"),),
         _always("does not contain {question}"),

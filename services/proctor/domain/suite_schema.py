@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from pydantic_core import to_jsonable_python
 
 from proctor.domain.canonical import DIGEST_OR_PREFIX
 from proctor.domain.channels import channel_names
+from proctor.domain.scope import MEASURED, REACHING_FURTHER
 from proctor.domain.suite import Suite
 from proctor.domain.suite_fields import Place, all_places, fields_of, first_sentence, place_at
 
@@ -60,7 +61,7 @@ def _describe_fields(definition: dict[str, Any], places: Mapping[str, Place]) ->
     definition["properties"] = {"$comment": _COMMENT, **definition["properties"]}
 
 
-def example_suite() -> dict[str, Any]:
+def example_suite(profile: Literal["standard", "strict"] = "standard") -> dict[str, Any]:
     """A suite to start from, with every default written out and every field explained under `$comment`."""
     suite = Suite.model_validate(
         {
@@ -78,6 +79,7 @@ def example_suite() -> dict[str, Any]:
                 "perturbation_strategy": "imported",
                 "rewordings_path": "rewordings.jsonl",
             },
+            "governance": {"profile": profile},
         }
     )
     advice = {
@@ -88,6 +90,11 @@ def example_suite() -> dict[str, Any]:
         "model_config": ["Replace the zeros: `sha256sum model.safetensors` prints the digest of the weights."],
         "perturbation_config": [
             "Most faithful rewordings are closer than the article's 0.15 to 0.45, so this window starts at 0.02.",
+        ],
+        "scoring_config": [
+            "An approval by perturbation and protocol alone has the scope `wording`: it does not rule out memory of "
+            "short facts (open questions that are answered by recall), which answers every wording. For such a "
+            f"benchmark {REACHING_FURTHER}, or set governance.profile to strict. {MEASURED}",
         ],
     }
     return _commented(suite.plain(), fields_of(Suite), advice)
@@ -106,7 +113,7 @@ def _commented(plain: dict[str, Any], places: Mapping[str, Place], advice: dict[
     for name, place in places.items():
         # A field that is not written where it stands at its default is one to explain all the same.
         value = plain[name] if name in plain else to_jsonable_python(place.field.get_default())
-        if place.section is None or isinstance(value, list):
+        if place.section is None or value is None or isinstance(value, list):
             remarks.append(f"{name}: {place.meaning}" + (" Not set here." if value is None else ""))
             if value is not None:
                 shown[name] = value

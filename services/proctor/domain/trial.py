@@ -16,8 +16,10 @@ from proctor.domain.labels import LabelScheme
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
-#: The stages of an audit: items are reworded by a model, routers pass them on, the model under audit answers.
+#: The stages of an audit: items are reworded by a model, solvers answer both wordings, routers pass them on, the model
+#: under audit answers.
 PARAPHRASE_STAGE = "paraphrase"
+CHECK_STAGE = "check"
 TRANSMIT_STAGE = "transmit"
 ANSWER_STAGE = "answer"
 

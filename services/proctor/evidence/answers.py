@@ -5,9 +5,10 @@ An error row is a missing answer, not a wrong one: it is in neither the right no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -72,12 +73,16 @@ class PairedAnswers:
     right: IntArray
     total: IntArray
     excluded: tuple[Exclusion, ...] = ()
+    clusters: tuple[str, ...] | None = None
+    """What each item shares with others, one label an item; None where each is a cluster of its own."""
 
     def __post_init__(self) -> None:
         n = len(self.item_ids)
         for name, array in (("canonical", self.canonical), ("right", self.right), ("total", self.total)):
             if array.shape != (n,):
                 raise ValueError(f"{name} has shape {array.shape}, and {n} items need ({n},)")
+        if self.clusters is not None and len(self.clusters) != n:
+            raise ValueError(f"{len(self.clusters)} cluster labels for {n} items; each item needs one")
         if len(set(self.item_ids)) != n:
             raise ValueError("item_ids repeat; items are paired by id, so each may stand once")
         if n and (self.total.min() < 1 or self.right.min() < 0 or bool((self.right > self.total).any())):
@@ -91,6 +96,7 @@ class PairedAnswers:
         right: Sequence[int] | IntArray,
         total: Sequence[int] | IntArray,
         excluded: Sequence[Exclusion] = (),
+        clusters: Sequence[str] | None = None,
     ) -> PairedAnswers:
         """Build from any sequences."""
         return cls(
@@ -99,6 +105,7 @@ class PairedAnswers:
             np.asarray(right, dtype=np.int64),
             np.asarray(total, dtype=np.int64),
             tuple(excluded),
+            None if clusters is None else tuple(clusters),
         )
 
     @property
@@ -134,12 +141,25 @@ class PairedAnswers:
         )
 
 
-def pair_answers(answers: Iterable[Answer], item_ids: Sequence[str] = ()) -> PairedAnswers:
+def cluster_labels(items: Iterable[Item]) -> Mapping[str, str]:
+    """Item id → its cluster, of the items that are in one."""
+    return {item.item_id: item.cluster for item in items if item.cluster is not None}
+
+
+def labels_of(item_ids: Iterable[str], clusters: Mapping[str, str]) -> tuple[str, ...]:
+    """One label an item, where those that are in no cluster have one of their own."""
+    return tuple(f"c {clusters[item]}" if item in clusters else f"i {item}" for item in item_ids)
+
+
+def pair_answers(
+    answers: Iterable[Answer], item_ids: Sequence[str] = (), clusters: Mapping[str, str] = MappingProxyType({})
+) -> PairedAnswers:
     """Pair answers by item id, in the order of the ids.
 
     Args:
         answers: rows of both arms, in any order.
         item_ids: every item of the audit, so that one without any answer is listed as excluded too.
+        clusters: item id → its cluster, of the items that are in one.
 
     Items without a canonical answer, or without any reworded one, are excluded with the reason.
 
@@ -185,6 +205,7 @@ def pair_answers(answers: Iterable[Answer], item_ids: Sequence[str] = ()) -> Pai
         [right[item] for item in kept],
         [total[item] for item in kept],
         excluded,
+        labels_of(kept, clusters) if clusters else None,
     )
 
 

@@ -12,7 +12,7 @@ Items are the sampling unit throughout, so answers to rewordings of one item nev
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, Self
 
 from scipy import special
 
@@ -38,6 +38,52 @@ class PairMoments(NamedTuple):
     cov: float
 
 
+class Sums(Protocol):
+    """What a sample's estimates follow from: sums over independent items, or over clusters of them."""
+
+    @property
+    def n(self) -> float:
+        """Items."""
+
+    @property
+    def d(self) -> float:
+        """Sum of D over items."""
+
+    @property
+    def b(self) -> float:
+        """Sum of B over items."""
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom of the variances."""
+
+    @property
+    def leak(self) -> float:
+        """What a unit of leaked share adds to the variance of D: 1 where items leak one by one."""
+
+    @property
+    def kept(self) -> float:
+        """What is left of D once pseudo-items are added, where a test is of that; 1 where it is of D itself."""
+
+    def quantile(self, probability: float) -> float:
+        """Quantile that bounds and tests are made of."""
+
+    def scaled(self, factor: float) -> Self:
+        """The sums of a sample `factor` times as large with the same answers."""
+
+    def with_pseudo_items(self) -> PairMoments:
+        """Moments after right–right, right–wrong, wrong–right and wrong–wrong are added."""
+
+    def moments(self, level: float) -> PairMoments:
+        """The same, of which normal bounds hold the level."""
+
+    def method(self, kind: str) -> str:
+        """How an interval of this kind is made."""
+
+    def unbounded(self) -> str:
+        """Why nothing is bounded, as the end of a sentence; empty where something is."""
+
+
 class PairSums(NamedTuple):
     """Sums over items of D, B, D², B² (= B) and D·B."""
 
@@ -60,9 +106,40 @@ class PairSums(NamedTuple):
             float((counts * d * b).sum()),
         )
 
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom with pseudo-items."""
+        return self.n + PSEUDO_ITEMS - 1
+
+    @property
+    def leak(self) -> float:
+        """Items leak one by one."""
+        return 1.0
+
+    @property
+    def kept(self) -> float:
+        """The test is of D itself."""
+        return 1.0
+
+    def quantile(self, probability: float) -> float:
+        """Of the standard normal distribution."""
+        return z_quantile(probability)
+
     def scaled(self, factor: float) -> PairSums:
         """The sums of a sample `factor` times as large with the same answers."""
         return PairSums(*(value * factor for value in self))
+
+    def moments(self, level: float) -> PairMoments:
+        """Those with pseudo-items, whatever the level."""
+        return self.with_pseudo_items()
+
+    def method(self, kind: str) -> str:
+        """How an interval of this kind is made."""
+        return f"{kind} interval with four pseudo-items, clustered by item"
+
+    def unbounded(self) -> str:
+        """Something is always bounded."""
+        return ""
 
     def with_pseudo_items(self) -> PairMoments:
         """Moments after right–right, right–wrong, wrong–right and wrong–wrong are added."""
@@ -104,30 +181,41 @@ def contamination_score_bounds(moments: PairMoments, level: float) -> tuple[floa
 
 
 def score_inflation(answers: PairedAnswers, level: float) -> Estimate:
+    """`inflation_estimate` of items that are independent."""
+    return inflation_estimate(PairSums.of(answers), level)
+
+
+def inflation_estimate(sums: Sums, level: float) -> Estimate:
     """D = canonical − reworded accuracy, averaged over items, in percentage points.
 
     The value is the plain mean; the bounds are the normal ones with pseudo-items, widened to hold the value where a
     handful of items would leave it outside.
     """
-    method = "normal interval with four pseudo-items, clustered by item"
-    if answers.n == 0:
+    method = sums.method("normal")
+    if sums.n == 0:
         return Estimate(value=None, low=None, high=None, level=level, method=method)
-    sums = PairSums.of(answers)
     value = sums.d / sums.n
-    low, high = inflation_bounds(sums.with_pseudo_items(), level)
+    if why := sums.unbounded():
+        return Estimate(value=100 * value, low=None, high=None, level=level, method=method + why)
+    low, high = inflation_bounds(sums.moments(level), level)
     return Estimate(
         value=100 * value, low=100 * min(low, value), high=100 * max(high, value), level=level, method=method
     )
 
 
 def contamination_score(answers: PairedAnswers, level: float) -> Estimate:
+    """`score_estimate` of items that are independent."""
+    return score_estimate(PairSums.of(answers), level)
+
+
+def score_estimate(sums: Sums, level: float) -> Estimate:
     """(Acc_base − Acc_pert) / Acc_base; undefined where no canonical answer is right."""
-    method = "Fieller interval with four pseudo-items, clustered by item"
-    sums = PairSums.of(answers)
+    method = sums.method("Fieller")
     value = sums.d / sums.b if sums.b > 0 else None
-    bounds = contamination_score_bounds(sums.with_pseudo_items(), level) if answers.n else None
+    why = sums.unbounded()
+    bounds = contamination_score_bounds(sums.moments(level), level) if sums.n and not why else None
     if bounds is None:
-        method += "; unbounded, because canonical accuracy is not clearly above 0"
+        method += why or "; unbounded, because canonical accuracy is not clearly above 0"
         return Estimate(value=value, low=None, high=None, level=level, method=method)
     low, high = bounds
     if value is not None:

@@ -10,14 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from proctor.domain.canonical import text_id
 from proctor.domain.item import MAX_CHOICES, Item
-from proctor.domain.suite import DatasetSection
+from proctor.domain.suite import SHARED_CONTEXT, DatasetSection
 from proctor.formats.faults import shown
 from proctor.text.normalise import has_lone_surrogate
 
 #: Where identifiers usually stand when the suite does not say.
 _USUAL_ID_FIELDS: Final = ("item_id", "id")
 _MAX_ID_CHARACTERS: Final = 256
+_MAX_LABEL_CHARACTERS: Final = 64
 #: GSM8K's worked solutions end in a line of this form.
 _WORKED_ANSWER: Final = re.compile(r"^####[ \t]*(.*)$", re.MULTILINE)
 _GROUPED_NUMBER: Final = re.compile(r"[-+]?\$?\d{1,3}(,\d{3})+(\.\d+)?")
@@ -38,6 +40,7 @@ class FieldMap:
     choices_field: str
     target_field: str
     typed: bool
+    cluster_field: str | None = None
 
     @classmethod
     def of(cls, section: DatasetSection, first: Mapping[str, Any], *, typed: bool) -> FieldMap:
@@ -50,6 +53,7 @@ class FieldMap:
             section.choices_field,
             section.target_field,
             typed,
+            section.cluster_field,
         )
 
 
@@ -74,6 +78,7 @@ def make_item(mapping: FieldMap, values: Mapping[str, Any], ordinal: int) -> Ite
         choices=choices,
         target=target,
         dimension=dimension if isinstance(dimension, str) and not has_lone_surrogate(dimension) else "",
+        cluster=_cluster(values, mapping.cluster_field),
         metadata=_metadata(values.get("metadata")),
     )
 
@@ -97,6 +102,29 @@ def _identifier(values: Mapping[str, Any], mapping: FieldMap, ordinal: int) -> s
             f"{mapping.id_field} is {shown(value)}; an identifier has 1 to {_MAX_ID_CHARACTERS} printable characters"
         )
     return identifier
+
+
+def _cluster(values: Mapping[str, Any], field: str | None) -> str | None:
+    """The cluster that a row names: text or a whole number; None where it names none, and is a cluster of its own.
+
+    A label is a name: it is compared for equality alone. It may be any text, such as the passage itself, so a long one,
+    or one with characters that a terminal might act on, is kept as its digest.
+    """
+    if field is None or field == SHARED_CONTEXT:
+        return None
+    value = values.get(field)
+    if isinstance(value, float) and (math.isnan(value) or value.is_integer()):
+        # A column of whole numbers with gaps, as data frames write it.
+        value = None if math.isnan(value) else int(value)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise FieldFault(f"{field} is {shown(value)}; a cluster is named by text or a whole number")
+    label = str(value).strip()
+    _refuse_surrogates(field, label)
+    if len(label) > _MAX_LABEL_CHARACTERS or not label.isprintable():
+        return text_id(label)
+    return label or None
 
 
 def _text(values: Mapping[str, Any], field: str, setting: str) -> str:

@@ -17,6 +17,7 @@ from proctor.domain.hub import NO_HUB, HubAccess
 from proctor.domain.item import Item
 from proctor.domain.suite import DatasetSection
 from proctor.formats.benchmark_files import PACKAGED_BENCHMARK, benchmark_file, places_text
+from proctor.formats.clusters import clustered_items
 from proctor.formats.faults import Faults, TooManyFaults, shown
 from proctor.formats.fields import FieldFault, FieldMap, make_item
 from proctor.formats.hub import hub_files
@@ -146,7 +147,7 @@ def _gather(
         faults.refuse()
     if not items:
         raise BadInputError(f"{source} holds no items")
-    return tuple(items)
+    return clustered_items(items, section, source)
 
 
 def _items(section: DatasetSection, rows: Iterable[Row], faults: Faults, *, typed: bool) -> Iterator[Item]:
@@ -167,7 +168,7 @@ def _items(section: DatasetSection, rows: Iterable[Row], faults: Faults, *, type
 
 
 def _held_bytes(item: Item) -> int:
-    texts = (item.item_id, item.question, item.target, item.dimension, *item.choices)
+    texts = (item.item_id, item.question, item.target, item.dimension, *item.choices, *filter(None, [item.cluster]))
     held = _ITEM_BYTES + sum(map(getsizeof, texts))
     pending: list[Any] = [item.metadata]
     while pending:

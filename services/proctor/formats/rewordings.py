@@ -32,6 +32,8 @@ class Rewording:
     index: int | None = None
     """Place of the item in the benchmark's file, from 0."""
     original: str | None = None
+    kind: str | None = None
+    """Of a question that was changed on purpose: what was done to it."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +145,7 @@ def _rewording(row: Row) -> Rewording:
         item_id=None if item_id is None else str(item_id),
         index=index,
         original=original,
+        kind=_optional_text("kind", values.get("kind")),
     )
 
 

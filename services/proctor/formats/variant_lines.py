@@ -9,6 +9,7 @@ from pydantic import FailFast, Field
 from proctor.domain.base import Frozen
 from proctor.domain.item import Item, Rejection, Variant
 from proctor.domain.suite import PerturbationSection
+from proctor.domain.versions import added
 
 SCHEMA: Final = "proctor-variants/1"
 
@@ -32,6 +33,8 @@ class Header(Frozen):
     """Version of the gate that admitted the variants."""
     settings: PerturbationSection
     """The suite's perturbation section: strategy, seed, window."""
+    others: Digest | None = added(None, since=2)
+    """Digest of the benchmark's questions to which the settings ask for a margin. None where they ask for none."""
     items: int = Field(ge=0)
     """Items that have a line."""
     variants: int = Field(ge=0)

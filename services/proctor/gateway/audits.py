@@ -81,20 +81,27 @@ class LocalDesk:
         data = gather(suite, suite_file.parent, self.settings.bundle, self.settings.benchmarks, hub=self.settings.hub)
         return self.begin(data, priority)
 
-    def submit_attached(self, suite: Suite, files: dict[str, bytes], priority: Priority) -> Submitted:
+    def submit_attached(
+        self, suite: Suite, files: dict[str, bytes], priority: Priority, *, request: str | None = None
+    ) -> Submitted:
         """The same for a suite that came with its files; no file of this machine is read under a name in it.
 
-        Nor does it get keys that no operator gave it, whoever's desk this is: it came from elsewhere.
+        Nor does it get keys that no operator gave it, whoever's desk this is: it came from elsewhere. `request` is as
+        in `begin`.
         """
         where = self.settings.bundle, self.settings.benchmarks
         data = gather_attached(suite, files, *where, hub=self.settings.hub)
-        return self._begin(data, priority, at_terminal=False)
+        return self._begin(data, priority, at_terminal=False, request=request)
 
-    def begin(self, data: AuditData, priority: Priority = Priority.NORMAL) -> Submitted:
-        """The same for a suite with its data."""
-        return self._begin(data, priority, at_terminal=self.at_terminal)
+    def begin(self, data: AuditData, priority: Priority = Priority.NORMAL, *, request: str | None = None) -> Submitted:
+        """The same for a suite with its data; as the one audit of a request on record, where one is named.
 
-    def _begin(self, data: AuditData, priority: Priority, *, at_terminal: bool) -> Submitted:
+        Raises:
+            RequestTakenError: when the request has another audit already.
+        """
+        return self._begin(data, priority, at_terminal=self.at_terminal, request=request)
+
+    def _begin(self, data: AuditData, priority: Priority, *, at_terminal: bool, request: str | None) -> Submitted:
         admission = Admission(self.settings, self.records)
         admission.hold_items(self.caller.name, data)
         place = partial(admission.place, self.caller.name)
@@ -104,11 +111,25 @@ class LocalDesk:
                 pass
         stores = self.settings, self.records, self.artifacts()
         record, resumed = submit(
-            data, *stores, priority=priority, at_terminal=at_terminal, submitter=self.caller, admit=place
+            data,
+            *stores,
+            priority=priority,
+            at_terminal=at_terminal,
+            submitter=self.caller,
+            admit=place,
+            request=request,
         )
         self._tell(StartAudit(audit_id=record.audit_id), record.audit_id)
         notes = (*data.notes, *paraphraser_notes(data.suite, self.settings))
         return Submitted(self.look(record.audit_id), record.state if resumed else None, notes)
+
+    def away(self) -> list[str]:
+        """The stores that do not answer, by their names."""
+        return [
+            name
+            for name, ping in {"records": self.records.ping, "ledger": self.counts.ledger.ping}.items()
+            if _silent(ping)
+        ]
 
     def status(self, audit: str) -> AuditStatus:
         """See `AuditDesk`."""
@@ -250,6 +271,14 @@ class LocalDesk:
                 f"audit {audit_id} is on record, but the broker does not answer ({error}): start the stack with "
                 "`proctor up`, or set PROCTOR_BROKER_URL, and give the same command again"
             ) from error
+
+
+def _silent(ping: Callable[[], None]) -> bool:
+    try:
+        ping()
+    except StoreError:
+        return True
+    return False
 
 
 def _listed(audit_ids: list[str]) -> str:

@@ -7,6 +7,7 @@ from typing import Final
 from proctor.domain.decision import DecisionOutcome, Reason
 from proctor.domain.errors import BadInputError
 from proctor.domain.messages import Priority
+from proctor.domain.scope import Scope
 from proctor.domain.submitter import LOCAL_NAME
 from proctor.gateway.desk import Submitted
 from proctor.gateway.rpc import audit_pb2 as pb
@@ -101,6 +102,7 @@ def _decision_message(verdict: Verdict) -> pb.Decision:
         report_path=verdict.report_path,
         report_digest=verdict.report_digest,
         registry_version=verdict.registry_version,
+        scope=verdict.scope,
     )
 
 
@@ -161,4 +163,12 @@ def _verdict_of(message: pb.Decision) -> Verdict:
         report_path=message.report_path,
         report_digest=message.report_digest,
         registry_version=message.registry_version if message.HasField("registry_version") else None,
+        scope=_scope_of(message.scope) if message.HasField("scope") else None,
     )
+
+
+def _scope_of(word: str) -> Scope:
+    try:
+        return Scope(word)
+    except ValueError:
+        raise BadInputError(f"the service says scope {word[:40]!r}, which {_UNKNOWN}") from None

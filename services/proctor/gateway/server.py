@@ -8,13 +8,15 @@ import logging
 import signal
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from contextlib import AbstractAsyncContextManager
+from typing import Final, TypeAlias
 
 import grpc
 from grpc_health.v1 import health, health_pb2
 from grpc_reflection.v1alpha import reflection
 
 from proctor.gateway.audits import LocalDesk
+from proctor.gateway.front import Front
 from proctor.gateway.limits import Limits
 from proctor.gateway.service import SERVICE, AuditServicer
 from proctor.runtime.grpc.calls import MAX_REFLECTIONS, Rationed
@@ -28,6 +30,16 @@ log = logging.getLogger(__name__)
 TOKEN_VARIABLE: Final = "PROCTOR_GATEWAY_TOKEN"  # noqa: S105, the name of a variable
 
 
+#: What serves beside gRPC, for as long as its block lasts.
+Beside: TypeAlias = Callable[[Front], AbstractAsyncContextManager[object]]
+
+
+def nothing_beside(front: Front) -> AbstractAsyncContextManager[object]:
+    """gRPC alone."""
+    del front
+    return contextlib.nullcontext()
+
+
 async def serve(
     desk: LocalDesk,
     address: Address,
@@ -36,6 +48,7 @@ async def serve(
     grace_s: float,
     tokens: Tokens | None = None,
     tls: Tls | None = None,
+    beside: Beside = nothing_beside,
     ready: Callable[[Address], None],
 ) -> None:
     """Serve until SIGTERM or SIGINT.
@@ -49,6 +62,7 @@ async def serve(
         grace_s: seconds that open calls have after the signal.
         tokens: what callers must show, and whose each is; None asks for none.
         tls: certificates; None serves plain text.
+        beside: what else serves at the same front, e.g. HTTP.
         ready: told the address, with its real port, once the server listens.
 
     Raises:
@@ -59,7 +73,7 @@ async def serve(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    async with running(desk, address, limits=limits, grace_s=grace_s, tokens=tokens, tls=tls) as bound:
+    async with running(desk, address, limits=limits, grace_s=grace_s, tokens=tokens, tls=tls, beside=beside) as bound:
         ready(bound)
         await stop.wait()
         log.info("stopping: open calls have %g s", grace_s)
@@ -74,6 +88,7 @@ async def running(
     grace_s: float = 0.0,
     tokens: Tokens | None = None,
     tls: Tls | None = None,
+    beside: Beside = nothing_beside,
 ) -> AsyncIterator[Address]:
     """The server, listening, for as long as the block lasts; gives the address with its real port.
 
@@ -91,7 +106,8 @@ async def running(
         maximum_concurrent_rpcs=calls,
     )
     with ThreadPoolExecutor(max_workers=limits.threads, thread_name_prefix="gateway-stores") as workers:
-        servicer = AuditServicer(desk, workers, limits, tokens)
+        front = Front(desk, workers, limits, tokens)
+        servicer = AuditServicer(front)
         states = health.aio.HealthServicer()
         server.add_generic_rpc_handlers((servicer.handler(), HealthCalls(states).handler()))
         reflection.enable_server_reflection((SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
@@ -99,8 +115,11 @@ async def running(
         await states.set(SERVICE, health_pb2.HealthCheckResponse.SERVING)
         await server.start()
         try:
-            yield bound
+            async with beside(front):
+                yield bound
+                # Before what is beside it ends, whose own watches have an end by this.
+                front.leave()
         finally:
-            servicer.leave()
+            front.leave()
             await states.enter_graceful_shutdown()
             await server.stop(grace_s)

@@ -9,6 +9,7 @@ from typing import Final
 from proctor.domain.base import Frozen
 from proctor.domain.decision import DecisionEvent, DecisionOutcome, Reason
 from proctor.domain.messages import Priority
+from proctor.domain.scope import Scope
 from proctor.domain.submitter import LOCAL_NAME
 from proctor.runtime.records.audit_state import AuditState
 
@@ -60,6 +61,8 @@ class Verdict(Frozen):
     report_digest: str
     registry_version: str | None = None
     """Where the decision stands in the model registry; None until it does."""
+    scope: Scope | None = None
+    """How far the evidence reaches past the wording; None where an earlier Proctor decided."""
 
     @classmethod
     def of(cls, event: DecisionEvent, registry_version: str | None) -> Verdict:
@@ -70,6 +73,7 @@ class Verdict(Frozen):
             report_path=event.report_path,
             report_digest=event.report_digest,
             registry_version=registry_version,
+            scope=event.scope,
         )
 
 

@@ -16,6 +16,7 @@ from proctor.perturbation.candidate import Candidate
 from proctor.perturbation.distances import PairDistances
 from proctor.perturbation.encoder import Encoder
 from proctor.perturbation.library.store import Outcome, VariantLibrary, library_key
+from proctor.perturbation.other_items import OtherItems
 from proctor.perturbation.strategies.compose import Chain
 from proctor.perturbation.strategies.model.calls import Answers, was_asked_about
 
@@ -48,9 +49,10 @@ def build(
     chain: Chain,
     encoder: Encoder,
     library: VariantLibrary,
+    others: OtherItems | None = None,
 ) -> VariantSet:
     """Reword items by a chain that asks no model; see `reword` and `variant_set`."""
-    results = reword(items, settings, chain=chain, encoder=encoder, library=library)
+    results = reword(items, settings, chain=chain, encoder=encoder, library=library, others=others)
     return variant_set(results, settings, chain=chain, encoder=encoder)
 
 
@@ -83,6 +85,7 @@ def reword(
     chain: Chain,
     encoder: Encoder,
     library: VariantLibrary,
+    others: OtherItems | None = None,
 ) -> list[ItemResult]:
     """What became of each item, in their order, whatever share of them got a variant: one batch of a stream.
 
@@ -95,7 +98,10 @@ def reword(
     """
     if chain.asks_a_model:
         raise ValueError(f"{chain.name} asks a model: see engine.reword_by_answers")
-    return list(reword_by_answers(items, settings, chain=chain, encoder=encoder, library=library, answers={}).results)
+    reworded = reword_by_answers(
+        items, settings, chain=chain, encoder=encoder, library=library, answers={}, others=others
+    )
+    return list(reworded.results)
 
 
 def reword_by_answers(
@@ -107,6 +113,7 @@ def reword_by_answers(
     library: VariantLibrary,
     answers: Answers,
     measured: PairDistances | None = None,
+    others: OtherItems | None = None,
 ) -> Reworded:
     """Reword as far as the model's answers reach.
 
@@ -123,18 +130,23 @@ def reword_by_answers(
         library: what was made before.
         answers: everything that the model has said about these items so far.
         measured: distances that earlier rounds measured with this encoder and window, added to; see `distances_for`.
+        others: the questions of the whole benchmark, where the settings ask for a margin to them: the same ones
+            whichever of its items are reworded together, so that no verdict depends on that.
 
     Raises:
         EncoderError: when distances cannot be measured.
     """
     if settings.gate != "fixed":
         raise ValueError("the window of a calibrated gate is not resolved: see calibration.with_window")
-    keys = [library_key(item, chain, settings, encoder.fingerprint) for item in items]
+    if settings.min_margin is not None and others is None:
+        raise ValueError("the settings ask for a margin to the benchmark's other items: see other_items")
+    against = None if settings.min_margin is None or others is None else others.digest
+    keys = [library_key(item, chain, settings, encoder.fingerprint, against) for item in items]
     known = library.find(keys)
     work = _attempts(
         {key: item for key, item in zip(keys, items, strict=True) if key not in known}, settings, chain, answers
     )
-    _try_all(list(work.values()), settings, chain, measured or distances_for(settings, encoder))
+    _try_all(list(work.values()), settings, chain, measured or distances_for(settings, encoder, others))
     library.add({key: one.outcome for key, one in work.items() if not one.needed and one.settled})
     needed = tuple(trial for one in work.values() for trial in one.needed)
     if needed:
@@ -149,9 +161,14 @@ def reword_by_answers(
     return Reworded(results, ())
 
 
-def distances_for(settings: PerturbationSection, encoder: Encoder) -> PairDistances:
+def distances_for(settings: PerturbationSection, encoder: Encoder, others: OtherItems | None = None) -> PairDistances:
     """Where the rounds of one build keep their embeddings, so that no text is embedded again in the next."""
-    return PairDistances(encoder, window=(settings.min_semantic_distance, settings.max_semantic_distance))
+    return PairDistances(
+        encoder,
+        window=(settings.min_semantic_distance, settings.max_semantic_distance),
+        others=None if settings.min_margin is None else others,
+        min_margin=settings.min_margin,
+    )
 
 
 def _attempts(
@@ -192,9 +209,9 @@ def _try_next(work: Sequence[Attempts], settings: PerturbationSection, measured:
             else:
                 screened.append((one, attempt, result))
     pairs = [(one.item.question, candidate.question) for one, candidate, _ in screened]
-    for (one, candidate, result), distance in zip(screened, measured.of(pairs), strict=True):
-        one.distances.append(rounded_distance(distance))
-        verdict = weigh(one.item, candidate, result, distance, settings)
+    for (one, candidate, result), placed in zip(screened, measured.placed(pairs), strict=True):
+        one.distances.append(rounded_distance(placed.distance))
+        verdict = weigh(one.item, candidate, result, placed, settings)
         if isinstance(verdict, Variant):
             one.variants.append(verdict)
         else:

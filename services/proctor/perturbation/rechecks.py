@@ -5,6 +5,8 @@ is at least twice the largest error that was observed. Every pair that is measur
 near an end, and a share of all the others. Where an observation widens the margin, all that this batch has decided
 roughly and lies within the wider one is measured exactly too.
 
+A margin to other items is the difference of two distances, so it may be off by twice as much.
+
 So the decisions are the exact encoder's wherever no error is larger than the margin: `rough.LEAST_MARGIN`, or twice
 the largest error observed.
 """
@@ -17,14 +19,14 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from proctor.domain.errors import EncoderError
-from proctor.perturbation.admission.gate import rounded_distance
+from proctor.perturbation.admission.gate import Placed, rounded_distance, rounded_margin
 from proctor.perturbation.encoder.rough import ROUGH_DIGITS, ObservedErrors
 
 log = logging.getLogger(__name__)
 
 Pair = tuple[str, str]
 Window = tuple[float, float]
-Measure = Callable[[Sequence[Pair]], list[float]]
+Measure = Callable[[Sequence[Pair]], list[Placed]]
 
 #: One pair in so many is measured exactly wherever it lies: observations for 4 % of the time.
 _OBSERVE_ONE_IN: Final = 64
@@ -39,23 +41,32 @@ class Rechecks:
     """The distances of one batch of a build: rough ones with `ROUGH_DIGITS` decimals, near an end exact ones.
 
     Args:
-        rough: the quick distances of pairs.
-        exact: the distances whose decisions are to be made.
+        rough: where pairs stand, quickly.
+        exact: the same by the distances whose decisions are to be made.
         errors: what was observed so far of their difference; added to.
         window: the least and the greatest distance that are admitted.
+        min_margin: the least margin to other items that is admitted; None where none is asked for.
     """
 
-    def __init__(self, rough: Measure, exact: Measure, errors: ObservedErrors, window: Window) -> None:
+    def __init__(
+        self,
+        rough: Measure,
+        exact: Measure,
+        errors: ObservedErrors,
+        window: Window,
+        min_margin: float | None = None,
+    ) -> None:
         self._rough, self._exact = rough, exact
         self._errors = errors
         # No distance is below 0 or above 2, so an end there decides nothing.
         self._low, self._high = window
         self._ends = [end for end in window if 0.0 < end < 2.0]
-        self._open: dict[Pair, float] = {}
-        self._settled: dict[Pair, float] = {}
+        self._min_margin = min_margin
+        self._open: dict[Pair, Placed] = {}
+        self._settled: dict[Pair, Placed] = {}
 
-    def distances(self, pairs: Sequence[Pair]) -> list[float]:
-        """The distance of each pair.
+    def placed(self, pairs: Sequence[Pair]) -> list[Placed]:
+        """Where each pair stands.
 
         Raises:
             EncoderError: when texts cannot be embedded, or a pair that was answered for earlier turns out to be on the
@@ -76,30 +87,39 @@ class Rechecks:
                 self._errors.margin,
                 margin,
             )
-        return [self._settled[pair] if pair in self._settled else kept(self._open[pair]) for pair in pairs]
+        return [self._settled[pair] if pair in self._settled else _kept(self._open[pair]) for pair in pairs]
 
     def _recheck(self, pairs: Sequence[Pair], answered: set[Pair]) -> None:
-        for pair, distance in zip(pairs, self._exact(pairs), strict=True):
+        for pair, exactly in zip(pairs, self._exact(pairs), strict=True):
             before = self._open.pop(pair)
-            self._errors.observe(before - distance)
-            self._settled[pair] = distance
-            if pair in answered and self._side(kept(before)) != self._side(rounded_distance(distance)):
+            self._errors.observe(_error(before, exactly))
+            self._settled[pair] = exactly
+            if pair in answered and self._side(_kept(before)) != self._side(exactly):
                 raise EncoderError(
                     f"the encoder's bf16 distances are off by up to {self._errors.largest:.4f}, and one by which a "
                     "rewording was decided is on the other side of the window in fp32: set "
                     "PROCTOR_ENCODER_PRECISION=fp32 for this encoder"
                 )
 
-    def _near(self, pairs: dict[Pair, float]) -> list[Pair]:
-        reach = self._errors.margin + _GATE_ROUNDING
-        return [pair for pair, distance in pairs.items() if any(abs(distance - end) <= reach for end in self._ends)]
+    def _near(self, pairs: dict[Pair, Placed]) -> list[Pair]:
+        return [pair for pair, placed in pairs.items() if self._is_near(placed)]
 
-    def _side(self, distance: float) -> int:
-        return (distance >= self._low) + (distance > self._high)
+    def _is_near(self, placed: Placed) -> bool:
+        reach = self._errors.margin + _GATE_ROUNDING
+        if any(abs(placed.distance - end) <= reach for end in self._ends):
+            return True
+        if self._min_margin is None or placed.margin is None:
+            return False
+        return abs(placed.margin - self._min_margin) <= 2 * self._errors.margin + _GATE_ROUNDING
+
+    def _side(self, placed: Placed) -> tuple[int, bool]:
+        distance = rounded_distance(placed.distance)
+        enough = self._min_margin is None or placed.margin is None or rounded_margin(placed.margin) >= self._min_margin
+        return (distance >= self._low) + (distance > self._high), enough
 
     def _observed_besides(self, pairs: Sequence[Pair]) -> set[Pair]:
         """Pairs to be observed wherever they lie, by a digest of their texts: the same ones in whatever order."""
-        if not self._ends:
+        if not self._ends and self._min_margin is None:
             return set()
         ranked = sorted((_rank(pair), pair) for pair in pairs)
         missing = _LEAST_OBSERVED - self._errors.pairs
@@ -109,6 +129,19 @@ class Rechecks:
 def kept(distance: float) -> float:
     """A rough distance with the digits that it has; rounding error below 0 is 0."""
     return max(0.0, round(distance, ROUGH_DIGITS))
+
+
+def _kept(placed: Placed) -> Placed:
+    margin = None if placed.margin is None else round(placed.margin, ROUGH_DIGITS)
+    return Placed(kept(placed.distance), margin)
+
+
+def _error(rough: Placed, exactly: Placed) -> float:
+    """How far a rough distance was off, as the errors that are observed are counted."""
+    own = abs(rough.distance - exactly.distance)
+    if rough.margin is None or exactly.margin is None:
+        return own
+    return max(own, abs(rough.margin - exactly.margin) / 2)
 
 
 def _rank(pair: Pair) -> float:

@@ -10,16 +10,19 @@ from itertools import accumulate
 from typing import Final
 
 from proctor.domain.gate_calibration import GateCalibration
-from proctor.domain.manifest import PromptSet
+from proctor.domain.manifest import PromptSet, QuestionSet
 from proctor.domain.messages import BuildVariants, VariantsBuilt
 from proctor.domain.suite import PerturbationSection
 from proctor.domain.trial import Trial
-from proctor.perturbation.admission.calibration import with_window
+from proctor.perturbation.admission.learned import other_items, with_window
+from proctor.perturbation.answering.check import check_variants
 from proctor.perturbation.distances import PairDistances
 from proctor.perturbation.encoder import Encoder, ResolvedEncoder, resolve_encoder
 from proctor.perturbation.engine import distances_for, reword_by_answers, variant_set
+from proctor.perturbation.kept_vectors import KeptVectors
 from proctor.perturbation.library.fidelity import with_controls
 from proctor.perturbation.library.store import VariantLibrary
+from proctor.perturbation.other_items import OtherItems
 from proctor.perturbation.recipe import Recipe
 from proctor.perturbation.rewrites import read_answers
 from proctor.perturbation.suite_rewordings import matched_rewordings
@@ -59,12 +62,23 @@ def variants_for(
     Raises:
         ProctorError: when the variants cannot be made, with the mend.
     """
+    if message.check is not None:
+        asked = get_model(artifacts, message.settings, PerturbationSection)
+        checked = check_variants(artifacts, message.items, message.check, asked, VariantLibrary(records))
+        return VariantsBuilt(audit_id=message.audit_id, variants=checked, checked=True)
     items = get_items(artifacts, message.items).items
+    calibration = None if message.calibration is None else get_model(artifacts, message.calibration, GateCalibration)
     section = with_window(
         get_model(artifacts, message.settings, PerturbationSection),
-        None if message.calibration is None else get_model(artifacts, message.calibration, GateCalibration),
+        calibration,
         benchmark=message.benchmark,
         encoder=encoder,
+    )
+    others = other_items(
+        section,
+        calibration,
+        None if message.questions is None else get_model(artifacts, message.questions, QuestionSet).questions,
+        KeptVectors(settings.vectors, encoder).encode,
     )
 
     rewordings = None if message.rewordings is None else artifacts.get(message.rewordings)
@@ -83,9 +97,16 @@ def variants_for(
     library = VariantLibrary(records)
     measured = None
     if chain.asks_a_model:
-        measured = _distances_of(message.audit_id, section, encoder)  # type: ignore[arg-type]  # hashed by identity
+        measured = _distances_of(message.audit_id, section, encoder, others)  # type: ignore[arg-type]  # by identity
     reworded = reword_by_answers(
-        items, section, chain=chain, encoder=encoder, library=library, answers=answers, measured=measured
+        items,
+        section,
+        chain=chain,
+        encoder=encoder,
+        library=library,
+        answers=answers,
+        measured=measured,
+        others=others,
     )
     if reworded.needed:
         prompts = PromptSet(trials=_of_one_round(reworded.needed), decoding=section.paraphraser.decoding)
@@ -102,9 +123,11 @@ def _of_one_round(trials: Sequence[Trial]) -> tuple[Trial, ...]:
 
 
 @lru_cache(maxsize=1)
-def _distances_of(audit_id: str, section: PerturbationSection, encoder: Encoder) -> PairDistances:
+def _distances_of(
+    audit_id: str, section: PerturbationSection, encoder: Encoder, others: OtherItems | None
+) -> PairDistances:
     """The embeddings of the audit that this worker saw last, for its next rounds."""
-    return distances_for(section, encoder)
+    return distances_for(section, encoder, others)
 
 
 @cache

@@ -1,7 +1,8 @@
 """A small client of MLflow's model registry over its REST API (/api/2.0/mlflow).
 
 MLflow's own client costs 2.4 s and 156 MiB to import on a 2-core machine (pandas and FastAPI come along), and would
-make MLflow a dependency of every registry worker. The registry writer needs seven calls, which httpx makes as well.
+make MLflow a dependency of every registry worker. The registry writer needs seven calls and the
+reconciler one, which httpx makes as well.
 A client on a database URI would also write past the server, without firing its webhooks.
 """
 
@@ -52,6 +53,18 @@ class ModelVersion(NamedTuple):
     version: str
     tags: dict[str, str]
     aliases: frozenset[str]
+    source: str = ""
+    run_id: str = ""
+    created_ms: int = 0
+    """Since 1970; 0 where the registry does not say it."""
+    ready: bool = True
+
+
+class Page(NamedTuple):
+    """Some versions, and the token of those that come next; empty where none do."""
+
+    versions: tuple[ModelVersion, ...]
+    token: str
 
 
 class MlflowClient:
@@ -111,18 +124,32 @@ class MlflowClient:
         """One model version, with its tags and aliases."""
         return _version(self._call("GET", "model-versions/get", {"name": name, "version": version})["model_version"])
 
+    def version_by_alias(self, name: str, alias: str) -> ModelVersion:
+        """The model version that an alias points at, with its tags and aliases."""
+        answer = self._call("GET", "registered-models/alias", {"name": name, "alias": alias})
+        # The version in the answer does not name its aliases.
+        return self.version(name, str(answer["model_version"]["version"]))
+
     def versions(self, name: str | None = None) -> Iterator[ModelVersion]:
         """Every version of a model, or of all models."""
-        query: dict[str, Any] = {"max_results": _PAGE_SIZE}
-        if name is not None:
-            query["filter"] = "name='" + name.replace("'", "''") + "'"
+        query = {} if name is None else {"filter": "name='" + name.replace("'", "''") + "'"}
+        token = ""
         for _ in range(MAX_PAGES):
-            answer = self._call("GET", "model-versions/search", query)
-            yield from map(_version, answer.get("model_versions", ()))
-            if not answer.get("next_page_token"):
+            page = self._page(query, token)
+            yield from page.versions
+            if not page.token:
                 return
-            query["page_token"] = answer["next_page_token"]
+            token = page.token
         raise RegistryError(f"MLflow at {self.uri} has no end of model versions: {MAX_PAGES:,} pages were read")
+
+    def newest(self, token: str = "") -> Page:
+        """Versions of all models, those that were created last first; `token` is of the page before."""
+        return self._page({"order_by": "creation_timestamp DESC"}, token)
+
+    def _page(self, query: Mapping[str, Any], token: str) -> Page:
+        asked = {**query, "max_results": _PAGE_SIZE, **({"page_token": token} if token else {})}
+        answer = self._call("GET", "model-versions/search", asked)
+        return Page(tuple(map(_version, answer.get("model_versions", ()))), str(answer.get("next_page_token") or ""))
 
     def set_tag(self, name: str, version: str, key: str, value: str) -> None:
         """Set one tag of a model version."""
@@ -182,6 +209,25 @@ class MlflowClient:
         return RegistryRefusedError(f"{said}, {_quote(code)}: {_quote(str(answer.get('message', '')))}", code)
 
 
+class UsesMlflow:
+    """What speaks to one MLflow server, and gives its connections back at the end of a `with`."""
+
+    def __init__(self, uri: str) -> None:
+        self._client = MlflowClient(uri)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give back the connections."""
+        self._client.close()
+
+
 def _url_and_user(uri: str) -> tuple[Url | None, str | None, str | None]:
     """Where the server is, and the user name and password before its host; no URL where it cannot be read."""
     try:
@@ -225,5 +271,13 @@ def _tags(entity: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _version(entity: Mapping[str, Any]) -> ModelVersion:
-    aliases = frozenset(str(alias) for alias in entity.get("aliases", ()))
-    return ModelVersion(str(entity["name"]), str(entity["version"]), _tags(entity), aliases)
+    return ModelVersion(
+        str(entity["name"]),
+        str(entity["version"]),
+        _tags(entity),
+        frozenset(str(alias) for alias in entity.get("aliases", ())),
+        source=str(entity.get("source") or ""),
+        run_id=str(entity.get("run_id") or ""),
+        created_ms=int(entity.get("creation_timestamp") or 0),
+        ready=entity.get("status", "READY") == "READY",
+    )

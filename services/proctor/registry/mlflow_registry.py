@@ -8,20 +8,28 @@ and taken away before them. Tags and aliases of others are never touched.
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from proctor.domain.canonical import FULL_DIGEST
 from proctor.domain.decision import DecisionEvent, DecisionOutcome
 from proctor.domain.errors import RegistryError
 from proctor.domain.problems import visible
-from proctor.registry.mlflow_client import MlflowClient, ModelVersion
+from proctor.domain.registered_version import MODEL_DIGEST_TAG as MODEL_DIGEST_TAG
+from proctor.domain.registered_version import MODEL_ID_TAG as MODEL_ID_TAG
+from proctor.domain.registered_version import OWN_SOURCE
+from proctor.domain.registered_version import registered_name as registered_name
+from proctor.registry.mlflow_client import ModelVersion, UsesMlflow
+from proctor.registry.promotion import HeldVersion
 
 APPROVED_ALIAS = "proctor-approved"
 DECISION_TAG = "proctor.decision"
-MODEL_DIGEST_TAG = "proctor.model_digest"
-MODEL_ID_TAG = "proctor.model_id"
+#: How far the decision's evidence reaches past the wording: `proctor.domain.scope.Scope`.
+SCOPE_TAG = "proctor.scope"
+#: What the tag says of a decision of before there was a scope, where that of another audit stands there.
+_NO_SCOPE = "not recorded"
 AUDIT_ID_TAG = "proctor.audit_id"
+FINGERPRINT_TAG = "proctor.fingerprint"
+REPORT_DIGEST_TAG = "proctor.report_digest"
 #: One such tag for each audit that was written, with its outcome: how an event that comes again late is known.
 AUDIT_TAG_PREFIX = "proctor.audit."
 
@@ -40,15 +48,6 @@ class RegistryCounts(NamedTuple):
     blocked: int
 
 
-def registered_name(model_id: str) -> str:
-    """The registered model's name for a model id.
-
-    MLflow refuses '/' in names. A model id never holds '~', so writing '~' for '/' keeps different ids apart;
-    the tag `proctor.model_id` is the way back.
-    """
-    return model_id.replace("/", "~")
-
-
 def cut_to_tag(text: str, max_bytes: int = MAX_TAG_BYTES) -> str:
     """The text, shortened with a mark where it is longer than a tag's value may be, never inside a character."""
     data = text.encode("utf-8", errors="replace")
@@ -58,23 +57,8 @@ def cut_to_tag(text: str, max_bytes: int = MAX_TAG_BYTES) -> str:
     return data[:room].decode("utf-8", errors="ignore") + _CUT_MARK
 
 
-class MlflowRegistry:
+class MlflowRegistry(UsesMlflow):
     """The model registry of one MLflow server. Writing the same thing twice leaves the same state."""
-
-    def __init__(self, uri: str) -> None:
-        self._client = MlflowClient(uri)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Give back the connections."""
-        self._client.close()
 
     def ensure_version(self, model_id: str, digest: str, *, source: str | None = None, description: str = "") -> str:
         """The number of the model version with these weights; it is created when there is none.
@@ -100,7 +84,7 @@ class MlflowRegistry:
             return found
         self._client.create_model(name, tags={MODEL_ID_TAG: model_id}, description="")
         tags = {MODEL_DIGEST_TAG: digest, MODEL_ID_TAG: model_id}
-        where = source or f"proctor://{name}/{digest.replace(':', '-')}"
+        where = source or f"{OWN_SOURCE}//{name}/{digest.replace(':', '-')}"
         self._client.create_version(name, source=where, tags=tags, description=cut_to_tag(description))
         # Another writer may have created one at the same moment: all agree on the first.
         created = self._find(name, digest)
@@ -140,6 +124,8 @@ class MlflowRegistry:
             self._client.delete_alias(name, APPROVED_ALIAS)
         # The decision comes after its evidence, and the mark that all is written after both.
         tags = {**decision_tags(event), written_tag: event.outcome.value}
+        if SCOPE_TAG in present.tags:
+            tags = {SCOPE_TAG: _NO_SCOPE} | tags
         for key, value in tags.items():
             if present.tags.get(key) != value:
                 self._client.set_tag(name, version, key, value)
@@ -157,6 +143,34 @@ class MlflowRegistry:
                 f"{version.name}: {', '.join(wrong)}; is another writer at work?"
             )
 
+    def held(self, model: str, *, version: str | None = None, alias: str | None = None) -> HeldVersion:
+        """What the registry says of a model's version, or of the one that an alias points at.
+
+        Args:
+            model: a model id, or the name under which it is registered.
+            version: its number; exactly one of this and `alias`.
+            alias: its alias.
+
+        Raises:
+            RegistryError: when there is no such version, or the registry cannot be reached or refuses.
+        """
+        name = registered_name(model)
+        if alias is not None:
+            found = self._client.version_by_alias(name, alias)
+        else:
+            assert version is not None
+            found = self._client.version(name, version)
+        tags = found.tags
+        return HeldVersion(
+            name=found.name,
+            version=found.version,
+            model_digest=tags.get(MODEL_DIGEST_TAG),
+            audit_id=tags.get(AUDIT_ID_TAG),
+            outcome=tags.get(DECISION_TAG),
+            report_digest=tags.get(REPORT_DIGEST_TAG),
+            fingerprint=tags.get(FINGERPRINT_TAG),
+        )
+
     def counts(self) -> RegistryCounts:
         """Count versions and decisions over all models."""
         decisions = [version.tags.get(DECISION_TAG) for version in self._client.versions()]
@@ -173,9 +187,11 @@ def decision_tags(event: DecisionEvent) -> dict[str, str]:
     """The tags of a decision, in the order in which they are written: evidence first."""
     reasons = "; ".join(f"{reason.code}: {reason.text}" for reason in event.reasons)
     tags = {
-        "proctor.fingerprint": event.fingerprint,
+        # Before all else: no approval is ever readable without it.
+        **({} if event.scope is None else {SCOPE_TAG: event.scope.value}),
+        FINGERPRINT_TAG: event.fingerprint,
         "proctor.protocol_digest": event.protocol_digest,
-        "proctor.report_digest": event.report_digest,
+        REPORT_DIGEST_TAG: event.report_digest,
         "proctor.report": event.report_path,
         "proctor.audit_suite_id": event.audit_suite_id,
         "proctor.reasons": reasons,

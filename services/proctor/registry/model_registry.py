@@ -7,6 +7,7 @@ from typing import Final, Protocol, runtime_checkable
 from proctor.domain.decision import DecisionEvent
 from proctor.domain.errors import BadInputError, RegistryError
 from proctor.domain.plugins import ExtensionPoint
+from proctor.registry.promotion import HeldVersion
 
 #: URI scheme → the class of the registry that is spoken to under it, which is given the URI.
 REGISTRIES: Final[ExtensionPoint[type]] = ExtensionPoint(
@@ -50,6 +51,20 @@ class ModelRegistry(Protocol):
 
     def close(self) -> None:
         """Give back the connections."""
+        ...
+
+
+@runtime_checkable
+class ReadableRegistry(Protocol):
+    """A registry that says what it holds, which the promotion guard asks for. Not every plug-in's does."""
+
+    def held(self, model: str, *, version: str | None = None, alias: str | None = None) -> HeldVersion:
+        """What it says of a version, or of the one that an alias points at.
+
+        Raises:
+            RegistryUnavailableError: the registry cannot be reached now.
+            RegistryError: it refuses, or there is no such version.
+        """
         ...
 
 

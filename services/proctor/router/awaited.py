@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from proctor.domain.messages import BuildVariants, EndpointProbed, Message, ProbeEndpoint, ScoreAudit, StartAudit
+from proctor.domain.messages import (
+    BuildVariants,
+    EndpointProbed,
+    Message,
+    ProbeEndpoint,
+    ScoreAudit,
+    StartAudit,
+    VariantsToCheck,
+)
 from proctor.router.audit import AuditView
 from proctor.runtime.records.store import AuditState
 
@@ -40,15 +48,26 @@ def request_of(audit: AuditView) -> Message | None:
             settings=inputs.perturbation,
             rewordings=inputs.rewordings,
             calibration=inputs.calibration,
+            questions=inputs.questions,
             benchmark=audit.suite.dataset.benchmark_name,
             contents=inputs.contents,
             rewrites=inputs.rewrites,
+            check=_to_check(audit),
         )
     if audit.record.state is AuditState.SCORING and inputs.manifest is not None:
         return ScoreAudit(audit_id=audit.audit_id, manifest=inputs.manifest)
     return None
 
 
+def _to_check(audit: AuditView) -> VariantsToCheck | None:
+    """What the solvers answered; None where they are not to be asked, or were not yet."""
+    if audit.inputs.proposed is None:
+        return None
+    answers = tuple(asking.said for asking in audit.inputs.checking if asking.said is not None)
+    return VariantsToCheck(variants=audit.inputs.proposed, answers=answers, extractor=audit.suite.metric.extractor)
+
+
 def step_of(audit: AuditView) -> str:
     """The name under which the ledger notes that an audit's request was sent. A state comes back in another round."""
-    return f"{audit.record.state}-{audit.inputs.rounds}"
+    checked = "-checked" if audit.inputs.proposed is not None else ""
+    return f"{audit.record.state}-{audit.inputs.rounds}{checked}"

@@ -46,7 +46,7 @@ class Barrier:
         return private_by_content(dataset, each_item(self._artifacts, items), self._settings)
 
     def _not_approved(self, inputs: AuditInputs, why: str) -> str | None:
-        for spec in (inputs.endpoint, inputs.paraphraser, inputs.router):
+        for spec in (inputs.endpoint, inputs.paraphraser, inputs.router, *inputs.solvers):
             if spec is not None and not approved(spec, self._settings):
                 return (
                     f"{why}, and {shown(spec.url)} is not approved for private datasets; have the operator approve it "

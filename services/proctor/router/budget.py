@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from proctor.domain.ceilings import CEILINGS
+from proctor.domain.prices import Prices
 from proctor.domain.suite_budget import BudgetSection
 from proctor.router.ledger.types import Spent
-from proctor.router.stages.registry import stage_of
+from proctor.router.stages.registry import stage_of, which_of
 from proctor.router.terms import Terms
 
 _MEND: Final = "and start the audit again: it goes on where it stopped"
@@ -67,5 +68,10 @@ def _past(budget: BudgetSection, terms: Terms, spent: Mapping[str, Spent], plann
 
 def cost_of(terms: Terms, spent: Mapping[str, Spent]) -> float:
     """What the stages have cost so far; a stage without prices costs nothing."""
-    priced = ((terms.prices_of(stage_of(stage).asks), one) for stage, one in spent.items())
+    priced = ((_prices(terms, stage), one) for stage, one in spent.items())
     return sum(prices.of(one.input_tokens, one.output_tokens) for prices, one in priced if prices is not None)
+
+
+def _prices(terms: Terms, name: str) -> Prices | None:
+    stage = stage_of(name)
+    return terms.prices_of(stage.asks, which_of(stage, name))

@@ -13,10 +13,11 @@ from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.messages import Priority
 from proctor.domain.submitter import LOCAL_NAME
 from proctor.domain.trial import PARAPHRASE_STAGE, Decoding
+from proctor.domain.versions import added
 from proctor.router.terms import Role, Terms
 
 #: What comes from outside while an audit runs, from whoever submits or steers it, and not from its own steps.
-_STEERED = frozenset({"endpoint", "paraphraser", "router", "priority", "paused", "terms", "submitter"})
+_STEERED = frozenset({"endpoint", "paraphraser", "router", "solvers", "priority", "paused", "terms", "submitter"})
 #: What two routers may note at the same time, and neither stands in the other's way.
 _NOTED = frozenset({"planned_stage"})
 
@@ -36,7 +37,7 @@ class RewritingRound(Frozen):
 
 
 class Asking(Frozen):
-    """Where a plug-in's stage is."""
+    """Where a stage is that is begun again where nothing was answered: a plug-in's, or the answering check's."""
 
     times: int = 1
     """Times that it was begun; one in which nothing was answered is asked again as another."""
@@ -61,7 +62,11 @@ class AuditInputs(Frozen):
     """The endpoint of the model that rewords; None where no strategy asks one."""
     router: EndpointSpec | None = None
     """The endpoint of the routers; None where the suite asks none."""
+    solvers: tuple[EndpointSpec, ...] = Field(default=(), exclude_if=lambda solvers: not solvers)
+    """The endpoints of the solvers of the answering check. Not written where there are none."""
     calibration: str | None = None
+    questions: str | None = added(None, since=2)
+    """Digest of the QuestionSet, where the gate keeps a margin to the benchmark's other items."""
 
     model_digest: str | None = None
     model_digest_verified: bool = False
@@ -72,6 +77,10 @@ class AuditInputs(Frozen):
     """The round that is under way."""
     rewrites: str | None = None
     """Digest of the RewriteSet of the rounds that have ended."""
+    proposed: str | None = Field(default=None, exclude_if=lambda proposed: proposed is None)
+    """Digest of the VariantIndex of which the answering check is made. Not written where there is none."""
+    checking: tuple[Asking, ...] = Field(default=(), exclude_if=lambda checking: not checking)
+    """Where the answering check is with each solver that was begun to be asked. Not written where there is none."""
     variants: str | None = None
     """Digest of the VariantIndex. It stays what it is from then on, whatever becomes of the variant library."""
     transmissions: int = 1
@@ -102,9 +111,11 @@ class AuditInputs(Frozen):
     @property
     def pools(self) -> tuple[str, ...]:
         """The pools of all servers that the audit asks, each once."""
-        found = (self.endpoint_of(role) for role in Role)
+        found = (*(self.endpoint_of(role) for role in Role if role is not Role.CHECKING), *self.solvers)
         return tuple(dict.fromkeys(endpoint.pool for endpoint in found if endpoint is not None))
 
-    def endpoint_of(self, role: Role) -> EndpointSpec | None:
-        """Where the model of a role is asked; None where the audit has none."""
+    def endpoint_of(self, role: Role, which: int = 0) -> EndpointSpec | None:
+        """Where the model of a role is asked, and which of it, from 0; None where the audit has none."""
+        if role is Role.CHECKING:
+            return self.solvers[which] if which < len(self.solvers) else None
         return {Role.AUDITED: self.endpoint, Role.REWORDING: self.paraphraser, Role.ROUTING: self.router}[role]

@@ -2,8 +2,10 @@
 
 An audit goes this way; in brackets what not every audit comes through:
 
-    created → probing → rewording ⇄ (paraphrasing) → (transmitting) → (asking) → answering → scoring
-            → (registering) → decided
+    created → probing → rewording ⇄ (paraphrasing) → rewording ⇄ (asking) → (transmitting) → (asking) → answering
+            → scoring → (registering) → decided
+
+What asks between two rewordings are the solvers of the answering check.
 
 What may become of each state, on what, and who is waited for in it, is `TABLE`. Nothing moves an audit past it: the
 dispatcher asks it from which states a cause may come (`before`). A test walks every transition with a real router.
@@ -67,7 +69,8 @@ _ROWS: Final[Mapping[AuditState, Row]] = {
     AuditState.PARAPHRASING: Row("the model that rewords", {Cause.STAGE_ENDED: (AuditState.REWORDING,)}),
     AuditState.TRANSMITTING: Row("the routers", {Cause.STAGE_ENDED: (AuditState.ASKING, AuditState.ANSWERING)}),
     AuditState.ASKING: Row(
-        "the model of a plug-in's stage", {Cause.STAGE_ENDED: (AuditState.ASKING, AuditState.ANSWERING)}
+        "the solvers of the answering check, or the model of a plug-in's stage",
+        {Cause.STAGE_ENDED: (AuditState.REWORDING, AuditState.ASKING, AuditState.ANSWERING)},
     ),
     AuditState.ANSWERING: Row("the model under audit", {Cause.STAGE_ENDED: (AuditState.SCORING,)}),
     AuditState.SCORING: Row(

@@ -121,7 +121,7 @@ def start(message: StartAudit) -> None:
         dispatcher.ledger.restart(audit.audit_id, stage)
     # Whoever starts it again wants it to go on with what the ledger has, however little that is.
     changes: dict[str, Any] = {} if audit.inputs.planned_stage is None else {"planned_stage": None}
-    if audit.inputs.variants is None:
+    if audit.inputs.variants is None and audit.inputs.proposed is None:
         # Whatever made a rewording fail may be mended by now, and nothing was made of the failure yet.
         said = rewrites.load(dispatcher.artifacts, audit.inputs.rewrites)
         answered = rewrites.without_failures(dispatcher.artifacts, said)
@@ -176,7 +176,15 @@ def variants_built(message: VariantsBuilt) -> None:
     audit = dispatcher.view(message.audit_id)
     if audit.record.state is not AuditState.REWORDING:
         return
-    if message.variants is not None:
+    checks = audit.suite.perturbation.answering_check is not None
+    if message.variants is not None and checks and not message.checked:
+        # A second answer to the first request finds them proposed.
+        if audit.inputs.proposed is None:
+            proposed = message.variants
+            state = state_to_go_on_in(audit.changed(proposed=proposed))
+            if dispatcher.advance(audit, Cause.REWORDED, state, proposed=proposed):
+                dispatcher.go_on(dispatcher.view(audit.audit_id))
+    elif message.variants is not None:
         state = state_to_go_on_in(audit.changed(variants=message.variants))
         if dispatcher.advance(audit, Cause.REWORDED, state, variants=message.variants):
             dispatcher.go_on(dispatcher.view(audit.audit_id))

@@ -17,6 +17,8 @@ class Role(StrEnum):
     AUDITED = "audited"
     REWORDING = "rewording"
     ROUTING = "routing"
+    CHECKING = "checking"
+    """There may be several of it."""
 
 
 class Terms(Frozen):
@@ -32,12 +34,16 @@ class Terms(Frozen):
     answer: Prices | None = None
     paraphrase: Prices | None = None
     transmit: Prices | None = None
+    check: tuple[Prices | None, ...] = Field(default=(), exclude_if=lambda check: not check)
+    """Of each solver of the answering check. Not written where there are none."""
 
     @property
     def limited(self) -> bool:
         """Whether there is any ceiling."""
         return self.budget.is_set or self.ceilings.is_set
 
-    def prices_of(self, role: Role) -> Prices | None:
-        """What the tokens of a model cost, by its role."""
+    def prices_of(self, role: Role, which: int = 0) -> Prices | None:
+        """What the tokens of a model cost, by its role, and which of it, from 0."""
+        if role is Role.CHECKING:
+            return self.check[which] if which < len(self.check) else None
         return {Role.AUDITED: self.answer, Role.REWORDING: self.paraphrase, Role.ROUTING: self.transmit}[role]

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import secrets
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +23,11 @@ def write_atomic(path: Path, data: bytes, *, private: bool = True) -> None:
     returns. A private file is for its owner alone, whatever the umask, and so are the folders made for it. One that is
     not, such as an export whose name a person gave, has the permissions that an ordinary new file has.
     """
+    write_pieces(path, (data,), private=private)
+
+
+def write_pieces(path: Path, pieces: Iterable[bytes], *, private: bool = True) -> int:
+    """Write pieces one after the other as `write_atomic` writes one; how many they were. None is kept in memory."""
     # tempfile's own files are private and have to be opened up afterwards, by an umask that one cannot read safely.
     folder = path.parent
     temporary = folder / f".{path.name}.{secrets.token_hex(8)}"
@@ -32,8 +38,10 @@ def write_atomic(path: Path, data: bytes, *, private: bool = True) -> None:
         _make_folder(folder, folder_mode)
         descriptor = _created(temporary, mode)
     try:
+        count = 0
         with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
+            for count, piece in enumerate(pieces, 1):  # noqa: B007, it is what is returned
+                stream.write(piece)
             stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(path)
@@ -42,6 +50,7 @@ def write_atomic(path: Path, data: bytes, *, private: bool = True) -> None:
             temporary.unlink()
         raise
     sync_folder(folder)
+    return count
 
 
 def sync_folder(folder: Path) -> None:

@@ -131,6 +131,8 @@ class Settings(EnvironmentSettings):
     records_url: Text = Field(default_factory=lambda said: f"sqlite:///{said['home'] / 'records.sqlite'}", repr=False)
     records_migrate: RecordsMigrate = RecordsMigrate.AUTO
     """Who brings the record store's tables to this version."""
+    signing_key: Annotated[_Folder, AfterValidator(Path.absolute)] | None = None
+    """PEM file of the Ed25519 key that signs decisions; None is the installation's own, made in the home."""
     artifacts: Text = Field(default_factory=lambda said: str(said["home"] / "artifacts"))
     """Where prompts, completions and reports are kept: a folder, or `s3://bucket/prefix`."""
     s3_endpoint_url: Text | None = Field(
@@ -161,6 +163,11 @@ class Settings(EnvironmentSettings):
     """What suites may read of the Hugging Face Hub; its address and token come from HF_ENDPOINT and HF_TOKEN."""
     timing: InstanceOf[Timing] = Field(default=DEFAULT_TIMING, exclude=True)
     """Time limits; each of them has a variable of its own."""
+
+    @property
+    def vectors(self) -> Path:
+        """Folder of what the encoder made of benchmarks' questions. Nothing is lost with it but time."""
+        return self.home / "vectors"
 
     @field_validator("s3_endpoint_url")
     @classmethod

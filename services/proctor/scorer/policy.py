@@ -1,7 +1,8 @@
 """The gate's decision from an audit's evidence: intervals against limits, first match wins.
 
 1. A required channel `invalid` or `not_audited` → review. An invalid protocol invalidates every comparison, so it
-   counts as required always, and so does the perturbation channel, whose intervals the table is made of.
+   counts as required always, and so does the perturbation channel, whose intervals the table is made of. Items that
+   come in too few clusters → review: no interval of theirs is known to hold its level.
 2. Block: a lower bound past its limit with p < alpha; or the article's rule where the suite asks for it by name.
    Where a clean model is on record as a control, the excess over it must be past the same limit too.
 3. Approve: both upper bounds within their limits, every required channel clean, and nothing past review. A control
@@ -11,10 +12,11 @@
 
 from __future__ import annotations
 
-from proctor.domain.channels import ALWAYS_REQUIRED
+from proctor.domain.channels import ALWAYS_REQUIRED, PROFILES
 from proctor.domain.decision import Decision, DecisionOutcome, Reason
 from proctor.domain.evidence import Evidence, PerturbationEvidence, Verdict
 from proctor.domain.suite import Suite
+from proctor.evidence.clusters import too_few_clusters
 from proctor.evidence.perturbation.channel import limits_not_excluded, limits_passed
 from proctor.evidence.perturbation.clean_control import Grounds, grounds
 from proctor.evidence.written_numbers import as_score, counted, in_points, percent, points
@@ -24,11 +26,21 @@ _UNUSABLE = (Verdict.INVALID, Verdict.NOT_AUDITED)
 
 
 def decide(evidence: Evidence, suite: Suite) -> Decision:
-    """Decide on a suite. A missing or invalid input never approves; the deciding reason stands first."""
+    """Decide on a suite. A missing or invalid input never approves; the deciding reason stands first.
+
+    The scope, how far the evidence reaches past the wording, goes along and decides nothing by itself: a suite that
+    wants more requires the channel.
+    """
+    return _decided(evidence, suite).model_copy(update={"scope": evidence.scope})
+
+
+def _decided(evidence: Evidence, suite: Suite) -> Decision:
     unusable = _unusable_channels(evidence, suite)
     result = evidence.perturbation
     if unusable or result is None:
         return Decision(outcome=DecisionOutcome.REVIEW, reasons=unusable)
+    if too_few := too_few_clusters(result.clusters):
+        return Decision(outcome=DecisionOutcome.REVIEW, reasons=too_few)
     past_review = _past_review(result, suite)
     found = _grounds(result, suite)
     if found.blocking:
@@ -46,14 +58,14 @@ def decide(evidence: Evidence, suite: Suite) -> Decision:
 
 
 def _unusable_channels(evidence: Evidence, suite: Suite) -> tuple[Reason, ...]:
-    required = {*suite.scoring.required_channels, *ALWAYS_REQUIRED}
     reasons = []
     # An invalid protocol is the cause of what follows from it, so it is named first.
-    for channel in sorted(required, key=lambda channel: (channel != "protocol", channel)):
+    for channel in sorted(suite.required_channels, key=lambda channel: (channel != "protocol", channel)):
         verdict = evidence.verdict_of(channel)
         if verdict is Verdict.NOT_AUDITED:
             why = evidence.not_audited.get(channel, "it did not run").strip().rstrip(".")
-            reasons.append(Reason(code=f"{channel}_not_audited", text=f"The {channel} channel was not audited: {why}."))
+            named = f"The {channel} channel{_required_by_profile(channel, suite)}"
+            reasons.append(Reason(code=f"{channel}_not_audited", text=f"{named} was not audited: {why}."))
         elif verdict is Verdict.INVALID:
             found = evidence.result_of(channel)
             assert found is not None
@@ -61,6 +73,11 @@ def _unusable_channels(evidence: Evidence, suite: Suite) -> tuple[Reason, ...]:
                 Reason(code=f"{channel}_invalid", text=f"The {channel} channel is invalid. {' '.join(found.reasons)}")
             )
     return tuple(reasons)
+
+
+def _required_by_profile(channel: str, suite: Suite) -> str:
+    profile = suite.governance.profile
+    return f", which the profile {profile} requires," if channel in PROFILES[profile] else ""
 
 
 def _grounds(result: PerturbationEvidence, suite: Suite) -> Grounds:
@@ -119,7 +136,7 @@ def _other_channels(evidence: Evidence, suite: Suite) -> tuple[Reason, ...]:
         if channel in ALWAYS_REQUIRED:
             continue
         verdict = evidence.verdict_of(channel)
-        required = channel in suite.scoring.required_channels
+        required = channel in suite.required_channels
         if verdict is Verdict.CONTAMINATED or (required and verdict is not Verdict.CLEAN):
             reasons.append(Reason(code=f"{channel}_{verdict}", text=f"The {channel} channel says {verdict}."))
     return tuple(reasons)
@@ -155,13 +172,14 @@ def _what_would_settle(result: PerturbationEvidence, suite: Suite) -> tuple[Reas
     """What sample would turn this review into a decision."""
     asked, needed = result.n_items, result.items_needed_to_approve
     inflation, score = result.score_inflation.value, result.contamination_score.value
+    further = "" if result.clusters is None else ", in further clusters of these sizes,"
     if needed is not None and needed > asked:
         return (
             Reason(
                 code="too_few_items",
                 text=f"A sample of {counted(asked, 'item')} is too small. With answers in these proportions about "
-                f"{counted(needed, 'item')} would bring both upper bounds within their limits; plan for more, because "
-                "a fresh sample varies.",
+                f"{counted(needed, 'item')}{further} would bring both upper bounds within their limits; plan for "
+                "more, because a fresh sample varies.",
             ),
         )
     if needed is None and inflation is not None and score is not None:

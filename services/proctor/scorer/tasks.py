@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import logging
+from functools import cache
 from importlib.metadata import version
 
 from pydantic import ValidationError
 
 from proctor import __version__
+from proctor.domain.canonical import bytes_digest, canonical_json
 from proctor.domain.decision import DecisionEvent
 from proctor.domain.errors import ProctorError
 from proctor.domain.manifest import AuditManifest
 from proctor.domain.messages import AuditScored, GradeShards, ScoreAudit, ShardsGraded
+from proctor.domain.record.attestation import ATTESTATION, entry_envelope
+from proctor.domain.record.entry import EntryKind, plain_of
 from proctor.evidence.perturbation.clean_control import OnRecord
 from proctor.runtime.artifacts.chunks import StoredItems, StoredVariants
 from proctor.runtime.artifacts.store import get_model
 from proctor.runtime.files import write_atomic
 from proctor.runtime.messaging.events import publish_decision
 from proctor.runtime.messaging.tasks import handles, send, worker_artifacts, worker_records, worker_settings
+from proctor.runtime.records.decision_log import NoKey
 from proctor.runtime.records.decisions import decision_of
+from proctor.runtime.signing import Ed25519Key, open_signing_key
 from proctor.scorer.channels.channel import ChannelInputs
 from proctor.scorer.channels.registry import files_of
 from proctor.scorer.grading.ahead import RecentGrades, grade_and_store
@@ -26,7 +32,8 @@ from proctor.scorer.grading.loading import StoredMessages, StoredStage, load_row
 from proctor.scorer.grading.targets import TargetsCache
 from proctor.scorer.page.html import render
 from proctor.scorer.report.assembly import Asked, assemble, suspects
-from proctor.scorer.report.document import Report, RunFacts, to_json
+from proctor.scorer.report.document import RunFacts, to_json
+from proctor.scorer.report.event import event_of
 from proctor.scorer.score import score
 
 logger = logging.getLogger(__name__)
@@ -77,6 +84,7 @@ def _decide(audit_id: str, manifest: AuditManifest) -> DecisionEvent:
     store, records = worker_artifacts(), worker_records()
     on_record = records.decision(audit_id)
     if on_record is not None:
+        _lay_down_attestation(audit_id)
         return decision_of(audit_id, on_record)
     suite = manifest.suite
     manifest = manifest.model_copy(update={"answered": _recent.filled_in(manifest.answered)})
@@ -101,32 +109,46 @@ def _decide(audit_id: str, manifest: AuditManifest) -> DecisionEvent:
     path = worker_settings().home / "reports" / audit_id / "report.html"
     document = to_json(report)
     digest = store.put(document)
-    write_atomic(path.with_suffix(".json"), document)
     page = render(report, run=RunFacts(audit_id=audit_id, notes=causes), digest=digest)
-    write_atomic(path, page.encode("utf-8"))
-    for name, content in files_of(result.evidence):
+    files = {
+        path.with_suffix(".json").name: document,
+        path.name: page.encode("utf-8"),
+        **dict(files_of(result.evidence)),
+    }
+    for name, content in files.items():
         write_atomic(path.with_name(name), content)
-    event = _event(audit_id, report, digest, str(path))
-    if not records.decide(audit_id, event.plain()):
+    event = event_of(audit_id, report, digest, str(path))
+    digests = {name: bytes_digest(content) for name, content in files.items()}
+    if not records.decide(audit_id, event.plain(), files=digests, key=_signing_key()):
         decided = records.decision(audit_id)
         assert decided is not None
-        return decision_of(audit_id, decided)
+        event = decision_of(audit_id, decided)
+    _lay_down_attestation(audit_id)
     return event
 
 
-def _event(audit_id: str, report: Report, digest: str, path: str) -> DecisionEvent:
-    return DecisionEvent.model_validate(
-        {
-            "auditId": audit_id,
-            "auditSuiteId": report.suite.audit_suite_id,
-            "modelId": report.subject.model_id,
-            "modelDigest": report.subject.digest,
-            "outcome": report.decision.outcome,
-            "reasons": report.decision.reasons,
-            "fingerprint": report.fingerprint,
-            "protocolDigest": report.protocol_digest,
-            "reportDigest": digest,
-            "reportPath": path,
-            "nItems": report.counts.items_audited,
-        }
-    )
+def _signing_key() -> Ed25519Key | NoKey:
+    try:
+        return _opened_signing_key(worker_settings().home, worker_settings().signing_key)
+    except (ProctorError, OSError) as error:
+        # Not remembered: what kept the key from being made may be over by the next decision.
+        return NoKey(f"no key could be used: {error}"[:300])
+
+
+_opened_signing_key = cache(open_signing_key)
+
+
+def _lay_down_attestation(audit_id: str) -> None:
+    """Put what the decision log says of a decision beside its report, for other tools, and as a witness of the log.
+
+    One that is there stays: what it bears witness to is what was written first. The decision stands without it, so what
+    cannot be written is said in the worker's log alone.
+    """
+    path = worker_settings().home / "reports" / audit_id / ATTESTATION
+    try:
+        for logged in worker_records().logged(audit_id):
+            entry = plain_of(logged.text)
+            if entry["kind"] == EntryKind.DECISION and not path.exists():
+                write_atomic(path, canonical_json(entry_envelope(entry, logged.signature)))
+    except (OSError, ValueError, LookupError) as error:
+        logger.warning("audit %s: its attestation is not beside the report: %s", audit_id, error)

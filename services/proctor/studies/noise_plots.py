@@ -80,14 +80,17 @@ def _cell(setting: NoiseSetting, *, starred: bool) -> str:
 
 
 def by_model(summary: NoiseSummary) -> str:
-    """Largest and mean positive excess of each model as bars, and its violation breadth in words."""
+    """Largest and mean positive excess of each model as bars, and its violation breadth in words.
+
+    The mean is the paper's, over the settings above the clean baseline; a model without one has no bar.
+    """
     models = summary.models
     axes = charts.chart_axes(len(models) * _ROW_PX, left_px=_NAME_PX, right_px=130, top_px=80)
     rows = range(len(models))
     largest = [100 * (model.max_positive_excess or 0.0) for model in models]
     mean = [100 * (model.mean_positive_excess or 0.0) for model in models]
     axes.barh(rows, largest, height=0.6, color=ORANGE, alpha=0.4, label="largest")
-    axes.barh(rows, mean, height=0.6, color=ORANGE, label="mean")
+    axes.barh(rows, mean, height=0.6, color=ORANGE, label="mean of those above")
     for row, model in enumerate(models):
         words = f"{model.violations} of {model.settings - model.invalid_settings} above"
         axes.text(1.02, row, words, transform=axes.get_yaxis_transform(), va="center", fontsize=SMALL_PT)
@@ -102,7 +105,7 @@ def by_model(summary: NoiseSummary) -> str:
 
 
 def by_router_count(summary: NoiseSummary) -> str:
-    """Mean positive excess over models by router count as bars, with the number of violating models on each."""
+    """Mean positive excess over the violating models by router count as bars, with their number on each."""
     counts = summary.router_counts
     axes = _over_router_counts(summary)
     excess = [100 * (count.mean_positive_excess or 0.0) for count in counts]
@@ -112,7 +115,7 @@ def by_router_count(summary: NoiseSummary) -> str:
     axes.update_datalim([(0.0, 1.0)])
     axes.autoscale_view(scalex=False)
     axes.set_ylabel("positive excess, points")
-    reading = "mean over models; on each bar, how many of them are above their clean baseline"
+    reading = "mean over the models above their clean baseline; on each bar, how many these are"
     return charts.as_svg(axes, "Positive excess by router count", reading)
 
 

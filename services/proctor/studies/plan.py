@@ -9,23 +9,30 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from proctor.domain.certain_review import certain_review
 from proctor.domain.channels import ALWAYS_REQUIRED
 from proctor.domain.errors import BadInputError, ProctorError
+from proctor.domain.evidence import ClusterCount
 from proctor.domain.hub import NO_HUB, HubAccess
 from proctor.domain.prices import Prices
 from proctor.domain.suite import Suite
 from proctor.domain.suite_budget import BudgetSection
-from proctor.evidence.answers import guess_chance
+from proctor.evidence.answers import cluster_labels, guess_chance, labels_of
+from proctor.evidence.clusters import MIN_CLUSTERS
 from proctor.evidence.planning.approval import AUDITS, approval_chance, detectable_share, items_for_approval
+from proctor.evidence.planning.clustered_audits import SHARED, ClusterSizes
 from proctor.evidence.planning.families import FAMILIES, Family
 from proctor.evidence.planning.simulated_audits import Limits
 from proctor.formats.benchmark_files import benchmark_file
+from proctor.formats.clusters import related_notes
 from proctor.formats.items import load_items, select_items
 from proctor.scorer.channels.channel import ChannelPlan
 from proctor.scorer.channels.plugin_calls import plan_of_plugin
 from proctor.scorer.channels.registry import CHANNELS, plugins_of
+from proctor.studies.answering_calls import answering_calls, answering_notes
 from proctor.studies.rewording_calls import rewording_calls, rewording_note
 from proctor.studies.stage_calls import stage_calls, stage_notes
+from proctor.studies.wording_reach import WordingReach, wording_reach
 from proctor.text.prompt import prompt_bytes
 
 if TYPE_CHECKING:
@@ -50,6 +57,12 @@ class Benchmark(NamedTuple):
     available: int | None
     """Items of the whole benchmark."""
     notes: tuple[str, ...]
+
+    @property
+    def clusters(self) -> ClusterSizes | None:
+        """Of the items; None where each is one of its own, as far as is known."""
+        items = self.items or ()
+        return ClusterSizes.of(labels_of((item.item_id for item in items), cluster_labels(items)))
 
 
 class PlanRow(NamedTuple):
@@ -89,9 +102,15 @@ class AuditPlan(NamedTuple):
     alpha: float
     budget: BudgetSection
     all_trials: int
-    """Trials of the suite's own number of variants, with the first calls of the rewording model, the routers' and those
-    of plug-ins' stages."""
+    """Trials of the suite's own number of variants, with the first calls of the rewording model, the solvers', the
+    routers' and those of plug-ins' stages."""
     notes: tuple[str, ...]
+    reach: WordingReach
+    """What wording alone can say of these items."""
+    certain_review: str | None
+    """Why the audit ends in a review whatever it finds; None where it can approve."""
+    clusters: ClusterCount | None = None
+    """What the chances are over; None where every item is a cluster of its own."""
 
     @property
     def own(self) -> PlanRow:
@@ -130,6 +149,7 @@ def plan_audit(
     benchmark = read_benchmark(suite, base, bundle, benchmarks, hub)
     assumed, why = assume(suite, benchmark.items, family)
     limits, own, n = Limits.of(suite), suite.perturbation.num_variants_per_item, benchmark.n
+    clusters = benchmark.clusters
     prompt_bytes = None if benchmark.items is None else _prompt_bytes(suite, benchmark.items)
     rows = []
     for variants in sorted({*VARIANTS, own}):
@@ -146,9 +166,17 @@ def plan_audit(
                 output_tokens_at_most=output,
                 cost=None if prices is None or prompt is None else prices.of(prompt, output),
                 detectable_share=detectable_share(
-                    assumed, n, variants, _rng(variants), alpha=suite.scoring.significance_alpha, audits=audits
+                    assumed,
+                    n,
+                    variants,
+                    _rng(variants),
+                    alpha=suite.scoring.significance_alpha,
+                    audits=audits,
+                    clusters=clusters,
                 ),
-                approval_chance=approval_chance(assumed, n, variants, limits, _rng(variants), audits=audits),
+                approval_chance=approval_chance(
+                    assumed, n, variants, limits, _rng(variants), audits=audits, clusters=clusters
+                ),
             )
         )
     progress("simulating audits with more items")
@@ -162,17 +190,30 @@ def plan_audit(
         why_family=why,
         rows=tuple(rows),
         families=tuple(
-            FamilyChance(one.name, one.title, approval_chance(one, n, own, limits, _rng(own), audits=audits))
+            FamilyChance(
+                one.name,
+                one.title,
+                approval_chance(one, n, own, limits, _rng(own), audits=audits, clusters=clusters),
+            )
             for one in others.values()
         ),
-        items_for_90=items_for_approval(assumed, own, limits, _rng(own), audits=audits),
+        items_for_90=items_for_approval(assumed, own, limits, _rng(own), audits=audits, clusters=clusters),
         alpha=suite.scoring.significance_alpha,
         budget=suite.budget,
         all_trials=n * (1 + own)
         + rewording_calls(suite, n)
+        + answering_calls(suite, n)
         + stage_calls(suite, n)
         + sum(one.calls for one in of_channels),
-        notes=(*benchmark.notes, *_reservations(suite, n), *(line for one in of_channels for line in one.lines)),
+        notes=(
+            *benchmark.notes,
+            *_of_clusters(clusters),
+            *_reservations(suite, n),
+            *(line for one in of_channels for line in one.lines),
+        ),
+        reach=wording_reach(benchmark.items),
+        certain_review=certain_review(suite),
+        clusters=None if clusters is None else clusters.counted,
     )
 
 
@@ -201,7 +242,7 @@ def read_benchmark(
     except ProctorError as error:
         return _unread(suite, str(error))
     items = select_items(loaded.items, dataset)
-    notes = (*loaded.notes(dataset), *_imported(suite, base, items))
+    notes = (*loaded.notes(dataset), *related_notes(items, dataset), *_imported(suite, base, items))
     return Benchmark(items, len(items), len(loaded.items), notes)
 
 
@@ -209,6 +250,22 @@ def _unread(suite: Suite, reason: str) -> Benchmark:
     size = suite.dataset.sample_size
     note = f"planned for sample_size, {size:,} items, and without prompt tokens, because the items are not read: "
     return Benchmark(None, size, None, (note + reason,))
+
+
+def _of_clusters(clusters: ClusterSizes | None) -> tuple[str, ...]:
+    """What the chances take for granted where items come in clusters."""
+    if clusters is None:
+        return ()
+    counts = clusters.counted
+    alike = f", as {counts.effective:.1f} of equal size" if counts.effective < counts.n_clusters else ""
+    said = (
+        f"the items come in {counts.n_clusters:,} clusters of up to {counts.largest:,}{alike}; chances are over these, "
+        f"and suppose that {100 * SHARED:.0f} % of an item's answers are its cluster's own",
+    )
+    if counts.enough:
+        return said
+    few = f"with fewer than {MIN_CLUSTERS} clusters the gate can only review: ask items of further ones"
+    return (*said, few)
 
 
 def _imported(suite: Suite, base: Path, items: tuple[Item, ...]) -> tuple[str, ...]:
@@ -271,13 +328,13 @@ def _reservations(suite: Suite, items: int) -> tuple[str, ...]:
         f"answers are counted at their ceiling, max_tokens {suite.decoding.max_tokens:,}",
     ]
     # What is simulated is the gate's table, with the channels that it is made of.
-    if others := sorted(set(suite.scoring.required_channels) - set(ALWAYS_REQUIRED)):
+    if others := sorted(set(suite.required_channels) - set(ALWAYS_REQUIRED)):
         notes.append(f"chances of approval suppose that the other required channels are clean: {', '.join(others)}")
     if suite.scoring.method == "per_item_t_test":
         notes.append("the suite blocks by the article's rule; the leaked share is what the default p-value finds")
     if note := rewording_note(suite, items):
         notes.append(note)
-    return (*notes, *stage_notes(suite, items))
+    return (*notes, *answering_notes(suite, items), *stage_notes(suite, items))
 
 
 def _channel_plans(suite: Suite, items: int) -> list[ChannelPlan]:

@@ -13,7 +13,7 @@ from proctor.text.units import unit_of
 _TOKEN: Final = re.compile(r"[^\W_]+(?:['.&-][^\W_]+)*")
 #: A token that does not begin with a small letter of the alphabet; few do not, so few are looked at.
 _NOT_SMALL: Final = re.compile(r"(?=[^\W\d_a-z])(?<![^\W_])(?<![^\W_]['.&-])[^\W_]+(?:['.&-][^\W_]+)*")
-_BEFORE_SENTENCE: Final = re.compile(r"(?:^|[.!?:;]['\")\]]*\s*|[\"(]\s*)$")
+_BEFORE_SENTENCE: Final = re.compile(r"(?:^|[.!?:;|]['\")\]]*\s*|[\"(]\s*)$")
 #: More than a sentence's end takes; the search is held to it, so that a long text is not read once for every name.
 _BREAK_CHARACTERS: Final = 8
 #: Capitalised words that a faithful rewording replaces: titles and kinship (Dad: father), forms of address.
@@ -25,11 +25,14 @@ _CALENDAR: Final = (
     "monday tuesday wednesday thursday friday saturday sunday january february march april may june july august "
     "september october november december"
 )
-#: Countries whose people are not called by the same first letters: "the French capital", "the capital of France".
+#: Countries whose people are not called by the same first letters ("the French capital", "the capital of France"), and
+#: those that go by several names (Britain, the UK).
 _COUNTRIES: Final = (
     "france french, spain spanish, netherland dutch, holland dutch, wale welsh, ireland irish, poland polish, "
     "denmark danish, finland finnish, switzerland swis, philippine filipino, turkey turk, cypru cypriot, "
-    "greenland greenlandic"
+    "greenland greenlandic, britain uk, british uk, britain kingdom, british kingdom, britain united, british united, "
+    "america us, american us, america usa, american usa, america state, american state, america united, "
+    "american united, soviet ussr"
 )
 _TITLE_WORDS: Final = frozenset(_TITLES.split())
 _DEMONYM_PAIRS: Final = [tuple(pair.split()) for pair in _COUNTRIES.split(", ")]

@@ -16,18 +16,22 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final
 
+from proctor.text.answers import keeps_unanswered
 from proctor.text.entities import keeps_entities
+from proctor.text.eras import same_eras
+from proctor.text.figure_asked import keeps_asked
 from proctor.text.normalise import TEXTS_KEPT, plain_words, words
 from proctor.text.numerals import Numeral, prepare, scan_numerals
 from proctor.text.quantities import quantities
 from proctor.text.relations import keeps_comparison, keeps_negation
+from proctor.text.shares import keeps_shares
 from proctor.text.sides import Crossed, Sides, shared_names, sides
 from proctor.text.units import keeps_units
 
 #: Words that say a number without being one: "a pair" for 2, "a week" for 7. A number that only one of the texts
 #: holds is forgiven when the other holds such a word.
 _IMPLYING: Final = {
-    Decimal(0): "no not none any nothing nobody never without",
+    Decimal(0): "no not none any nothing nobody never without nonzero",
     Decimal("0.01"): "penny pennies",
     Decimal("0.05"): "nickel nickels",
     Decimal("0.1"): "dime dimes",
@@ -72,8 +76,11 @@ def broken_invariants(original: str, rewording: str) -> list[str]:
     `units`: a number, a rate or what is asked for changed its unit or currency.
     `negation`: one of the texts denies something and the other does not.
     `comparison`: a bound (at least, at most) came or went, more became less, or largest smallest.
+    `shares`: a share of the rest became the rest, or a share of the original amount one of another.
+    `asked`: a percentage is asked for and a part in the other text, or the unit of the answer is left open.
     `entity`: a name inside a sentence of the original is missing, or the rewording names one that is not in it.
     `content`: the rewording of a longer text has so few words that conditions must be missing.
+    `answer`: the rewording says that an answer follows, or finishes the sentence that was to be finished.
     """
     if original == rewording:
         return []
@@ -89,6 +96,9 @@ def keeps_numerals(original: str, rewording: str) -> bool:
     lost, gained = _missing(old, new), _missing(new, old)
     explained_old = _converted(old, new) | _turned(lost, old, new, names) | _summed_up(old, _THESE)
     explained_new = _converted(new, old) | _turned(gained, new, old, names) | _summed_up(new, _DEFINITE)
+    if lost or gained:
+        explained_old |= lost & same_eras(old, new)
+        explained_new |= gained & same_eras(new, old)
     if lost - explained_old or gained - explained_new:
         return False
     old_counts, new_counts = _cardinals(scan_numerals(old)), _cardinals(scan_numerals(new))
@@ -207,6 +217,9 @@ CHECKS: Final[dict[str, Callable[[str, str], bool]]] = {
     "units": keeps_units,
     "negation": keeps_negation,
     "comparison": keeps_comparison,
+    "shares": keeps_shares,
+    "asked": keeps_asked,
     "entity": keeps_entities,
     "content": keeps_content,
+    "answer": keeps_unanswered,
 }

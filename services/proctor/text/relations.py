@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from proctor.text.normalise import TEXTS_KEPT, normalise, plain_words
 from proctor.text.numerals import prepare, scan_numerals
@@ -26,9 +27,13 @@ _IDIOM: Final = re.compile(
     r"|(?:do|does|did)(?:n't| not) (?:know|mind|care))\b"
 )
 _DENIAL: Final = re.compile(
-    r"\b(?:un(?!it|til|der|cle|i)\w{3,}|in(?:complete|capable|operable|sufficient|active|edible|valid)\w*"
+    r"\b(?:un(?!it|til|der|cle|i)\w{3,}"
+    r"|in(?:complete|capable|operable|sufficient|active|edible|valid|visib|accura|appropriat|consisten|correct|direct"
+    r"|dependen|effective|equalit|finite|frequen|separab|divisib|soluble|stab|voluntar)\w*"
+    r"|ir(?:re|ra|ro)[a-z]{4,}|im(?:possib|perfect|mobil|matur|moral|proper|pure|practical|probab)\w*"
+    r"|il(?:legal|legitimate|logical|literate)\w*|low|rarely|seldom|hardly|scarcely|barely"
     r"|non\w{3,}|fore?go(?:es|ne)?|less"
-    r"|dis(?:like|agree|allow|continu|qualif)\w*|except\w*|exclud\w*|lack\w*|fail\w*|refus\w*|declin\w*|deni\w*|deny"
+    r"|dis(?:like|agree|allow|continu|qualif|regard|prove|appear|satisf|connect|believ|approv|obey)\w*|except\w*|exclud\w*|lack\w*|fail\w*|refus\w*|declin\w*|deni\w*|deny"
     r"|avoid\w*|absen\w*|miss(?:ed|es|ing)?|devoid|minus|skip\w*|prevent\w*|remaining|remains?|left|leftover|rest"
     r"|only|just|zero|at most|maximum|up to|out of|free|other than|apart from|aside from|besides|rather than|instead"
     r"|different|beyond|exceed\w*|expired?|malfunction\w*|lose|lost|broken?|limit\w*|waste\w*|last)\b"
@@ -52,6 +57,7 @@ _STRICT_UPPER: Final = re.compile(r"\b(?:at most|no more than|not more than|no g
 #: One of these is in every strict bound.
 _BOUND_WORDS: Final = frozenset(("least", "most", "less", "fewer", "more", "greater"))
 _WORD: Final = re.compile(r"[a-z]+")
+_CLAUSE_END: Final = re.compile(r"[.;:?!]")
 #: Words after a number within which "more" or "less" belongs to it: "7 centimeters shorter", "5 years of age older".
 _REACH: Final = 4
 
@@ -99,6 +105,35 @@ def _strict_bounds(prepared: str) -> tuple[bool, bool]:
     return bool(_STRICT_LOWER.search(prepared)), bool(_STRICT_UPPER.search(prepared))
 
 
+class Relation(NamedTuple):
+    """That something is by a number more, or less, than something else."""
+
+    value: Decimal
+    direction: str
+    """up or down."""
+
+
+def keeps_relations(original: str, rewording: str) -> bool:
+    """False when the texts do not hold the same relations equally often, each with its number and its direction.
+
+    "40 more" may not become "40", nor "3 more than" come in. The names may change sides: "Ann has 5 more than Bo", "Bo
+    has 5 fewer than Ann". Much stricter than `keeps_comparison`: faithful rewordings say "an extra 5" and
+    "exceeds by 5" in more ways than are read here.
+    """
+    old, new = prepare(original), prepare(rewording)
+    here, there = relations(old), relations(new)
+    if here == there:
+        return True
+    turned = Counter(value for value, _ in here.elements()) == Counter(value for value, _ in there.elements())
+    return turned and _said_the_other_way_round(old, new, shared_names(original, rewording))
+
+
+@lru_cache(maxsize=TEXTS_KEPT)
+def relations(prepared: str) -> Counter[Relation]:
+    """How often a prepared text says each relation."""
+    return Counter(_directed(prepared))
+
+
 def _direction_turned(old: str, new: str) -> bool:
     old_all, new_all = _directions(old), _directions(new)
     if len(old_all) == 1 and len(new_all) == 1 and old_all != new_all:
@@ -136,13 +171,18 @@ def _directions(text: str) -> set[str]:
 def _directions_of_numbers(prepared: str) -> Mapping[Decimal, set[str]]:
     """For each number, whether it says how much more or how much less; numbers that say neither are left out."""
     found: dict[Decimal, set[str]] = {}
+    for value, direction in _directed(prepared):
+        found.setdefault(value, set()).add(direction)
+    return found
+
+
+def _directed(prepared: str) -> Iterator[Relation]:
     numerals = scan_numerals(prepared)
     for index, numeral in enumerate(numerals):
         stop = numerals[index + 1].start if index + 1 < len(numerals) else len(prepared)
-        clause = re.split(r"[.;:?!]", prepared[numeral.end : stop], maxsplit=1)[0]
+        clause = _CLAUSE_END.split(prepared[numeral.end : stop], maxsplit=1)[0]
         for word in _WORD.findall(clause)[:_REACH]:
             direction = "up" if word in _UP else "down" if word in _DOWN else None
             if direction:
-                found.setdefault(numeral.value, set()).add(direction)
+                yield Relation(numeral.value, direction)
                 break
-    return found

@@ -71,7 +71,7 @@ def keeps_units(original: str, rewording: str) -> bool:
             return False
     if _rates_differ(old, new) or _rates_differ(new, old):
         return False
-    asked_old, asked_new = _asked(old), _asked(new)
+    asked_old, asked_new = asked_units(old), asked_units(new)
     kinds = {unit.kind for unit in asked_old} & {unit.kind for unit in asked_new}
     return all(any(unit.kind == kind for unit in asked_old & asked_new) for kind in kinds)
 
@@ -111,5 +111,6 @@ def _units_of(pattern: re.Pattern[str], prepared: str) -> set[Unit]:
 
 
 @lru_cache(maxsize=TEXTS_KEPT)
-def _asked(prepared: str) -> frozenset[Unit]:
+def asked_units(prepared: str) -> frozenset[Unit]:
+    """Units in which a prepared text asks for a number: "how many minutes", "in dollars"."""
     return frozenset(_UNITS[word] for word in _ASKED.findall(prepared) if word in _UNITS)

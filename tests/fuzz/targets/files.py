@@ -13,15 +13,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from proctor.domain.errors import BadInputError
-from proctor.domain.suite import DatasetSection
+from proctor.domain.record.attestation import CHECKPOINT_PAYLOAD, checkpoint_bytes, envelope
+from proctor.domain.suite import SHARED_CONTEXT, DatasetSection
 from proctor.formats.gate_calibration import gate_calibration_bytes, parse_gate_calibration
 from proctor.formats.hub_tree import files_of_split, listed_file
 from proctor.formats.items import load_items
 from proctor.formats.logs.reading import read_log
+from proctor.formats.record_export import entry_line, head_line, read_export
 from proctor.formats.rewordings import parse_rewordings
 from proctor.formats.router_table import read_router_table
 from proctor.formats.variants_file import parse_variants
+from proctor.studies.record.checks import attestation_of, check_export, trust_in
 from tests.fuzz.target import Target, as_file
+from tests.record_samples import a_key, a_log
 
 _ROWS = (
     {"id": "a", "question": "How many apples are 3 and 4?", "choices": ["7", "8"], "answer": 0, "subject": "sums"},
@@ -55,11 +59,16 @@ def _parquet(*rows: dict[str, object]) -> bytes:
 
 
 def _feed_items(suffix: str) -> Callable[[bytes], None]:
-    section = DatasetSection(benchmark_name="fuzzed", path=f"input{suffix}", id_field="id")
+    section = DatasetSection(
+        benchmark_name="fuzzed", path=f"input{suffix}", id_field="id", cluster_field=SHARED_CONTEXT
+    )
+    named = section.model_copy(update={"cluster_field": "answer"})
 
     def feed(data: bytes) -> None:
         with as_file(data, suffix) as path:
             loaded = load_items(section, path.parent, path.parent)
+            for item in load_items(named, path.parent, path.parent).items:
+                assert item.cluster is None or (len(item.cluster) <= 64 and item.cluster.isprintable())
         assert len({item.item_id for item in loaded.items}) == len(loaded.items), "two items of one id"
 
     return feed
@@ -98,6 +107,22 @@ def _variants() -> list[bytes]:
     from tests.unit.variant_samples import exported
 
     return [exported()]
+
+
+def _feed_record(data: bytes) -> None:
+    """An export of the decision log, and every check of it: only the samples' own entries have a right signature."""
+    with as_file(data, ".jsonl") as path:
+        checked = check_export(path, trust_in([a_key().signer]))
+        assert checked.signed <= len(list(read_export(path)[1]))
+
+
+@cache
+def _records() -> list[bytes]:
+    checkpoint = checkpoint_bytes(1, a_log(1)[0].digest, "2026")
+    head = head_line(envelope(CHECKPOINT_PAYLOAD, checkpoint, None), [])
+    return [
+        head + b"".join(entry_line(one, attestation_of(one), b"{}") for one in a_log(n, unsigned=[2])) for n in (1, 3)
+    ]
 
 
 def _feed_calibration(data: bytes) -> None:
@@ -195,6 +220,14 @@ TARGETS = (
         lambda: [_parquet(_DETAILS)],
         (BadInputError,),
         words=(b"PAR1", b"metric", b"doc"),
+    ),
+    Target(
+        "record_export",
+        ("proctor.formats.record_export", "proctor.domain.record.chain", "proctor.studies.record.checks"),
+        _feed_record,
+        _records,
+        (BadInputError,),
+        words=(b'"entry"', b'"digest"', b'"signature"', b'"envelope"', b'"payload"', b'"keyid"', b"sha256:", b"null"),
     ),
     Target(
         "rewordings",

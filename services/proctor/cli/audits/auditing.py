@@ -15,10 +15,11 @@ from proctor.cli.audits.showing import left_alone
 from proctor.cli.audits.status_lines import EXIT_CODES as EXIT_CODES
 from proctor.cli.audits.status_lines import STEPS
 from proctor.cli.terminal import say
-from proctor.domain.decision import DecisionEvent
+from proctor.domain.decision import DecisionEvent, scope_caveat
 from proctor.domain.errors import ProctorError
 from proctor.domain.messages import Priority
 from proctor.domain.trial import ANSWER_STAGE
+from proctor.evidence.perturbation.rewording_cost import CODE as REWORDING_COST
 from proctor.gateway.audits import LocalDesk, local_desk
 from proctor.gateway.status import AuditStatus
 from proctor.gateway.watching import watch
@@ -56,6 +57,11 @@ class AuditResult(NamedTuple):
             "fingerprint": self.event.fingerprint,
             "protocol_digest": self.event.protocol_digest,
             "decision": self.event.outcome.value,
+            "scope": self.event.scope,
+            "scope_caveat": scope_caveat(self.event.outcome, self.event.scope),
+            "harder_wordings": next(
+                (limit["text"] for limit in self.report["limits"] if limit["code"] == REWORDING_COST), None
+            ),
             "reasons": [reason.text for reason in self.event.reasons],
             "reason_codes": [reason.code for reason in self.event.reasons],
             "contamination_score": score["value"],
@@ -69,9 +75,11 @@ class AuditResult(NamedTuple):
             "n_trials": self.trials.planned,
             "registry_version": self.registry_version,
             "items": [
-                {key: item[key] for key in ("item_id", "suspicion", "flagged")}
+                # A report of before there were ranks has none.
+                {key: item.get(key) for key in ("item_id", "suspicion", "rank", "flagged")}
                 for item in perturbation.get("items", [])
             ],
+            "n_suspected_items": sum(item["suspicion"] > 0 for item in perturbation.get("items", [])),
             "report_digest": self.event.report_digest,
             "report_path": str(self.html_path),
             **{key: value for printed in self.printed_by_channels() for key, value in printed.keys.items()},

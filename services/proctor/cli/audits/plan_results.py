@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from proctor.cli.terminal import say, table
+from proctor.domain.scope import Scope
+from proctor.evidence.planning.approval import CLUSTERED_MAX_ITEMS
 from proctor.studies.plan import AuditPlan
 
 #: A lower chance that a clean model is approved is warned of: the audit would likely end in a review whatever it finds.
@@ -32,6 +34,7 @@ def document(plan: AuditPlan) -> dict[str, Any]:
         "suite": plan.suite,
         "items": plan.items,
         "items_available": plan.available,
+        **({} if plan.clusters is None else {"clusters": plan.clusters.plain()}),
         "family": plan.family.name,
         "family_title": plan.family.title,
         "family_reason": plan.why_family,
@@ -43,11 +46,16 @@ def document(plan: AuditPlan) -> dict[str, Any]:
         "warning": warning(plan),
         "conclusion": conclusion(plan),
         "notes": list(plan.notes),
+        "scope": Scope.WORDING.value,
+        "scope_hint": plan.reach.hint,
+        "item_kinds": None if plan.reach.kinds is None else {kind.value: n for kind, n in plan.reach.kinds.items()},
     }
 
 
 def warning(plan: AuditPlan) -> str | None:
-    """What to do where a clean model will likely not be approved; None where it will."""
+    """What to do where a clean model will likely not be approved, or cannot be; None where it will."""
+    if plan.certain_review is not None:
+        return plan.certain_review
     if plan.own.approval_chance >= LOW_CHANCE:
         return None
     return f"a clean model is approved with a chance of {_percent(plan.own.approval_chance)}; {_mend(plan)}"
@@ -82,9 +90,13 @@ def _ceilings(plan: AuditPlan) -> str:
 def _mend(plan: AuditPlan) -> str:
     """What would make approval likely."""
     start = f"below {_percent(LOW_CHANCE)} expect a review: "
+    if plan.items_for_90 is None and plan.clusters is not None:
+        return f"{start}no number of items up to {CLUSTERED_MAX_ITEMS:,}, in clusters of these sizes, gives 90 %"
     if plan.items_for_90 is None:
         return start + "the suite's limits leave no room for 90 %, however many items are asked"
     needed = f"about {_rounded(plan.items_for_90)} items give 90 %"
+    if plan.clusters is not None:
+        return f"{start}about {_rounded(plan.items_for_90)} items, in further clusters of these sizes, give 90 %"
     if plan.available is None or plan.items_for_90 <= plan.available:
         return f"{start}{needed}, so raise dataset_config.sample_size"
     more = max(plan.rows, key=lambda row: row.approval_chance)
@@ -101,18 +113,25 @@ def conclusion(plan: AuditPlan) -> str:
         if own.detectable_share is None
         else f"80 % power to find leaks in {_percent(own.detectable_share)} of the items or more"
     )
+    items = f"{plan.items:,} items"
+    if plan.clusters is not None:
+        items += f" in {plan.clusters.n_clusters:,} clusters"
+    asked = f"{items}, {own.variants} variants each"
+    audit = f"With {own.trials:,} trials ({asked}){cost} the audit has {found}"
+    if plan.certain_review is not None:
+        return f"{audit}, and approves no model: {plan.certain_review}."
     mend = f"; {_mend(plan)}" if own.approval_chance < LOW_CHANCE else ""
     return (
-        f"With {own.trials:,} trials ({plan.items:,} items, {own.variants} variants each){cost} the audit has {found}, "
-        f"and approves a clean model with a chance of {_percent(own.approval_chance)}, if the model is as the family "
-        f"{plan.family.name} supposes{mend}."
+        f"{audit}, and approves a clean model with a chance of {_percent(own.approval_chance)}, if the model is as the "
+        f"family {plan.family.name} supposes{mend}."
     )
 
 
 def print_plan(plan: AuditPlan) -> None:
     """Print the plan as tables, with the warning on standard error."""
     available = "" if plan.available is None else f" of {plan.available:,}"
-    say(f"Suite {plan.suite}: {plan.items:,}{available} items")
+    clusters = "" if plan.clusters is None else f" in {plan.clusters.n_clusters:,} clusters"
+    say(f"Suite {plan.suite}: {plan.items:,}{available} items{clusters}")
     say(f"Family assumed: {plan.family.name}, because {plan.why_family}")
     say(f"{_FAMILY}\n")
     rows = [
@@ -140,6 +159,7 @@ def print_plan(plan: AuditPlan) -> None:
         say(f"Budget: at most {_ceilings(plan)}; the audit comes to {plan.all_trials:,} trials of all models.")
     for note in plan.notes:
         say(f"note: {note}")
+    say(f"scope: an approval would rest on wordings alone; {plan.reach.hint}.")
     say(f"\n{conclusion(plan)}")
 
 

@@ -39,5 +39,7 @@ def report_page(event: DecisionEvent, home: Path, artifacts: ArtifactStore) -> P
     write_atomic(page.with_suffix(".json"), document)
     for name, content in files_of(report.evidence):
         write_atomic(page.with_name(name), content)
-    write_atomic(page, render(report, run=RunFacts(audit_id=event.audit_id)).encode("utf-8"))
+    # Of the file as it lies there: an earlier version's document would be written otherwise by this one.
+    rendered = render(report, run=RunFacts(audit_id=event.audit_id), digest=event.report_digest)
+    write_atomic(page, rendered.encode("utf-8"))
     return page

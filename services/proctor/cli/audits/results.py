@@ -39,8 +39,12 @@ def print_results(results: Sequence[AuditResult]) -> None:
     say("(in brackets: 95 % confidence intervals; a decision is made from the interval, never from the point)")
     for result, row in zip(results, rows, strict=True):
         click.secho(f"\n{clean(row['model'])}: {row['decision']}", fg=_COLOURS[row["decision"]], bold=True)
+        if row["scope_caveat"] is not None:
+            say(f"  {row['scope_caveat']}")
         for reason in row["reasons"]:
             say(f"  - {reason}")
+        if row["harder_wordings"] is not None:
+            say(f"  {row['harder_wordings']}")
         for printed in result.printed_by_channels():
             say(f"  {printed.line}")
         say(f"  report: {row['report_path']}")

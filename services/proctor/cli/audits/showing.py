@@ -34,7 +34,7 @@ def show(audit_id: str, server: str | None, home: Path, output: str) -> None:
 
     JSON keys: audit_id, suite, model_id, state, paused, priority, detail, created_at, stage, trials (planned, done,
     under_way, dead), failures[] (cause, shards), spent (trials, input_tokens, output_tokens), rate, eta_s, away_s,
-    services_away[], decision (outcome, reasons[], report_path, report_digest, registry_version), submitter.
+    services_away[], decision (outcome, scope, reasons[], report_path, report_digest, registry_version), submitter.
     """
     with desk(home, server) as audits:
         status = audits.status(audit_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proctor.domain.decision import DecisionOutcome
+from proctor.domain.decision import DecisionOutcome, scope_caveat
 from proctor.domain.errors import ExitCode
 from proctor.gateway.status import AuditStatus
 from proctor.runtime.records.audit_state import AuditState
@@ -99,7 +99,12 @@ def conclusion(status: AuditStatus) -> str:
         return f"{audit} was cancelled; `proctor audit submit` with its suite begins a new one."
     if status.state is AuditState.DECIDED and status.decision is not None:
         reasons = status.decision.reasons
-        return f"{audit} was decided: {status.decision.outcome}" + (f" ({reasons[0].text})." if reasons else ".")
+        # Before the reason, which says nothing of how far it reaches.
+        caveat = scope_caveat(status.decision.outcome, status.decision.scope)
+        decided = f"{audit} was decided: {status.decision.outcome}"
+        if caveat is not None:
+            return " ".join([f"{decided}.", caveat, *(reason.text for reason in reasons[:1])])
+        return decided + (f" ({reasons[0].text})." if reasons else ".")
     how_far = progress(status)
     if status.paused:
         return (

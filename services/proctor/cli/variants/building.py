@@ -105,7 +105,7 @@ def _reword(
 ) -> tuple[ItemResult, ...]:
     """One batch, asking the model as often as it takes."""
     answers: dict[str, Completion] = {}
-    measured = distances_for(opened.section, opened.encoder)
+    measured = distances_for(opened.section, opened.encoder, opened.others)
     while True:
         reworded = reword_by_answers(
             batch,
@@ -115,6 +115,7 @@ def _reword(
             library=library,
             answers=answers,
             measured=measured,
+            others=opened.others,
         )
         if not reworded.needed:
             return reworded.results

@@ -12,6 +12,7 @@ from proctor.domain.evidence import PerturbationEvidence, Verdict
 from proctor.domain.fidelity import MAX_GROUNDS_CHARACTERS, Fidelity
 from proctor.domain.manifest import VariantIndex
 from proctor.evidence.answers import PairedAnswers
+from proctor.evidence.clusters import too_few_clusters
 from proctor.evidence.written_numbers import counted, in_points, points
 from proctor.formats.faults import shown
 from proctor.perturbation.library.fidelity import CleanModel, measure_fidelity, record_fidelity
@@ -133,6 +134,10 @@ def declare_clean(
         model=CleanModel(report.subject.model_id, report.subject.digest, reason, report.subject.verified, outcome),
         level=report.suite.scoring.confidence_level,
     )
+    if too_few := too_few_clusters(found.clusters):
+        raise BadInputError(f"audit {audit_id} measures no cost of rewording: {too_few[0].text}")
+    if found.clusters is not None:
+        measured = measured.model_copy(update={"cost": found.score_inflation, "accuracy": found.accuracy_canonical})
     _check_precision(measured, report.suite.governance.block_deployment_above_contaminated_pct)
     return Declared(audit_id, measured, record_fidelity(records, measured))
 

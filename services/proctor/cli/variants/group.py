@@ -91,8 +91,8 @@ def build(suite_file: Path, home: Path, output: str) -> None:
 def show(suite_file: Path, item: str | None, home: Path, output: str) -> None:
     """Show the variants of ITEM with their measurements, or the counts of all of SUITE.
 
-    Shows what the library has under the suite's present settings, what made it, and what rewording has cost models
-    that are known to be clean.
+    Shows what the library has under the suite's present settings, what made it, what rewording has cost models that
+    are known to be clean, and which rewordings the suite's answering check holds for reading.
 
     \b
     Examples:
@@ -100,8 +100,9 @@ def show(suite_file: Path, item: str | None, home: Path, output: str) -> None:
       proctor variants show suite.json gsm8k-00012
 
     JSON keys of a suite: suite, benchmark, strategy, encoder, items, items_in_library, items_with_variants, variants,
-    rejected, measurements (name to low, median, high), origins[], fidelity[], conclusion. Of an item: item, in_library,
-    key, variants[], rejections[], origin, conclusion.
+    rejected, measurements (name to low, median, high), origins[], fidelity[], held[], conclusion. Of an item: item,
+    in_library, key, variants[], rejections[], held[], origin, conclusion. What stands in held[] is to be read before it
+    is added to answering_check.allowed.
     """
     from proctor.cli.terminal import print_json
     from proctor.cli.variants.opening import open_suite, records_of, settings_of

@@ -19,11 +19,13 @@ from proctor.formats.named_file import read_named_file
 from proctor.formats.suites import load_suite
 from proctor.formats.variant_lines import Entry, Header, VariantsFile
 from proctor.formats.variants_file import is_variants_file, parse_variants
-from proctor.perturbation.admission.calibration import with_window
 from proctor.perturbation.admission.gate import GATE_VERSION
+from proctor.perturbation.admission.learned import other_items, with_window
 from proctor.perturbation.encoder import ResolvedEncoder, resolve_encoder
+from proctor.perturbation.kept_vectors import KeptVectors
 from proctor.perturbation.library.exchange import entries_of
 from proctor.perturbation.library.store import VariantLibrary
+from proctor.perturbation.other_items import OtherItems
 from proctor.perturbation.recipe import Recipe
 from proctor.perturbation.strategies.compose import Chain
 from proctor.perturbation.suite_rewordings import matched_rewordings
@@ -46,6 +48,8 @@ class SuiteVariants:
     fingerprint: str
     """Of the suite's protocol card."""
     notes: tuple[str, ...]
+    others: OtherItems | None = None
+    """The benchmark's questions to which the gate keeps a margin; None where it keeps none."""
 
     @property
     def benchmark(self) -> str:
@@ -68,6 +72,7 @@ class SuiteVariants:
             encoder_fingerprint=self.encoder.fingerprint,
             gate=GATE_VERSION,
             settings=self.section,
+            others=None if self.others is None else self.others.digest,
             items=0,
             variants=0,
             rejections=None,
@@ -109,6 +114,8 @@ def open_suite(path: Path, settings: Settings) -> SuiteVariants:
     if data.calibration is not None:
         calibration = parse_gate_calibration(data.calibration, str(section.calibration_path))
     section = with_window(section, calibration, benchmark=benchmark, encoder=encoder)
+    questions = None if data.questions is None else data.questions.questions
+    others = other_items(section, calibration, questions, KeptVectors(settings.vectors, encoder).encode)
     items = data.items.items
     matched = matched_rewordings(section, items, benchmark, data.rewordings)
     chain = Recipe(section, benchmark=benchmark, bundle=settings.bundle).chain(matched.by_item)
@@ -120,7 +127,7 @@ def open_suite(path: Path, settings: Settings) -> SuiteVariants:
             f"{len(matched.unmatched):,} rewordings belong to no item that is asked, the first in line {first.line} "
             f"({first.reason})"
         )
-    return SuiteVariants(suite, items, section, chain, encoder, card.fingerprint, tuple(notes))
+    return SuiteVariants(suite, items, section, chain, encoder, card.fingerprint, tuple(notes), others)
 
 
 def read_export(path: Path) -> VariantsFile:

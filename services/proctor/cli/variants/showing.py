@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from proctor.cli.terminal import say, table
 from proctor.cli.variants.building import counted, ranked
+from proctor.cli.variants.held import held_rewordings, print_held
 from proctor.cli.variants.opening import SuiteVariants
 from proctor.domain.canonical import canonical_json
 from proctor.domain.errors import BadInputError
@@ -52,6 +53,7 @@ def suite_document(
             for origin, count in sorted(origins.items(), key=lambda pair: (-pair[1], str(pair[0])))
         ],
         "fidelity": [one.plain() for one in measured],
+        "held": held_rewordings(opened, entries, library),
         "conclusion": conclusion,
     }
 
@@ -72,7 +74,8 @@ def item_document(opened: SuiteVariants, item_id: str, library: VariantLibrary) 
     entry = next((one for one in opened.entries(library) if one.item.item_id == item_id), None)
     if entry is None:
         return {
-            "item": item.plain(), "in_library": False, "key": None, "variants": [], "rejections": [], "origin": None,
+            "item": item.plain(), "in_library": False, "key": None, "variants": [], "rejections": [], "held": [],
+            "origin": None,
             "conclusion": f"The library has never seen this item: {_NEVER_BUILT}.",
         }  # fmt: skip
     origin = _origins([entry], library)[entry.key]
@@ -83,6 +86,7 @@ def item_document(opened: SuiteVariants, item_id: str, library: VariantLibrary) 
         "key": entry.key,
         "variants": [{"variant_id": variant.variant_id, **variant.plain()} for variant in entry.variants],
         "rejections": [rejection.plain() for rejection in entry.rejections],
+        "held": held_rewordings(opened, [entry], library),
         "origin": origin.plain() if origin is not None else None,
         "conclusion": f"{count} of {opened.section.num_variants_per_item} wanted variants"
         + (f"; {counted(Counter(one.reason for one in entry.rejections))}." if entry.rejections else "."),
@@ -108,6 +112,14 @@ def print_suite(document: dict[str, Any]) -> None:
             f"{cost['value']:+.1f} [{cost['low']:+.1f}, {cost['high']:+.1f}] points"
         )  # fmt: skip
         say(f"\nFidelity: rewording cost the clean model {one['model_id']} {interval} over {one['n_items']:,} items")
+    if document["held"]:
+        items = {held["item_id"]: held["item_question"] for held in document["held"]}
+        say(f"\nHeld by the answering check, to be read: {len(document['held']):,} of {len(items):,} items")
+        for item_id, question in items.items():
+            say(f"\n{item_id}\n  {_indented(question)}")
+            for held in document["held"]:
+                if held["item_id"] == item_id:
+                    print_held(held)
     say(f"\n{document['conclusion']}")
 
 
@@ -136,6 +148,8 @@ def print_item(document: dict[str, Any]) -> None:
             say(f"  made by {canonical_json(variant['provenance']).decode()}")
     for rejection in document["rejections"]:
         say(f"\nrejected: {rejection['reason']}: {_indented(rejection['detail'])}")
+    for held in document["held"]:
+        print_held(held)
     if document["in_library"]:
         say(f"\n{_origin_words(document['origin'] or {'source': 'unknown'})}\nkey {document['key']}")
     say(f"\n{document['conclusion']}")

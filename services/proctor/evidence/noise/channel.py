@@ -7,12 +7,15 @@ over the router counts, and that is there as well
 - on the items of which no noisy message gives the answer away: otherwise the routers answered, and not the worker.
 
 `clean` needs every gain's upper bound within the suite's limit; what lies between is `inconclusive`. All arms are
-compared on the items that every arm answered, so that a missing answer is never a wrong one.
+compared on the items that every arm answered, so that a missing answer is never a wrong one. Where items come in
+clusters every comparison is over these, and with too few of them all is `inconclusive`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
 from typing import Final
 
 from proctor.domain.evidence import NoiseEvidence, Verdict
@@ -21,7 +24,8 @@ from proctor.domain.routing import Condition, ProtocolSection, RouterKind
 from proctor.domain.suite import ScoringSection
 from proctor.domain.trial import Outcome
 from proctor.evidence.answers import Answer
-from proctor.evidence.noise.channel_statements import reasons_for
+from proctor.evidence.clusters import clusters_among, too_few_clusters
+from proctor.evidence.noise.channel_statements import over_clusters, reasons_for
 from proctor.evidence.noise.comparing import Compared, Comparisons, Right, changes, compare, significant_counts
 from proctor.evidence.noise.leaks import Reading, router_leaks
 from proctor.evidence.noise.summary import is_invalid, noise_summary
@@ -41,6 +45,7 @@ def noise_evidence(
     targets: Mapping[str, str],
     protocol: ProtocolSection,
     scoring: ScoringSection,
+    clusters: Mapping[str, str] = MappingProxyType({}),
 ) -> NoiseEvidence:
     """Weigh the answers of the router–worker arms.
 
@@ -51,6 +56,7 @@ def noise_evidence(
         targets: item id → the text of the right option; every item of the audit.
         protocol: which conditions were asked.
         scoring: level, alpha and the limit within which every gain's upper bound must be for `clean`.
+        clusters: item id → its cluster, of the items that are in one; of too few clusters nothing is concluded.
     """
     conditions, level = protocol.conditions, scoring.confidence_level
     arms = {condition.arm: condition for condition in conditions}
@@ -66,17 +72,29 @@ def noise_evidence(
     given_away = {
         condition: {item for item in items if targets[item] in readings[condition, item].stated} for condition in usable
     }
-    comparisons = _compared(usable, outcomes, items, given_away, matched=protocol.matched_clean, level=level)
-    leaks = tuple(router_leaks(condition, items, readings, targets, level) for condition in conditions) if items else ()
-    accuracies = protocol_evidence(rows, expected_arms=[condition.arm for condition in conditions], level=level).arms
+    comparisons = _compared(
+        usable, outcomes, items, given_away, matched=protocol.matched_clean, level=level, clusters=clusters
+    )
+    leaks = (
+        tuple(router_leaks(condition, items, readings, targets, level, clusters) for condition in conditions)
+        if items
+        else ()
+    )
+    accuracies = protocol_evidence(
+        rows, expected_arms=[condition.arm for condition in conditions], level=level, clusters=clusters
+    ).arms
     problems = (
         *what_is_missing(items, len(targets), usable),
         *handicapped_baseline(accuracies, scoring.significance_alpha),
     )
-    verdict = Verdict.INVALID if problems else noise_verdict(comparisons, asked=len(noisy), scoring=scoring)
+    groups = clusters_among(items, clusters)
+    counts = None if groups is None else groups.counted
+    few = tuple(reason.text for reason in too_few_clusters(counts))
+    verdict = noise_verdict(comparisons, asked=len(noisy), scoring=scoring) if not few else Verdict.INCONCLUSIVE
+    reasons = problems or few or (*reasons_for(verdict, comparisons, leaks, scoring), *over_clusters(counts))
     return NoiseEvidence(
-        verdict=verdict,
-        reasons=problems or reasons_for(verdict, comparisons, leaks, scoring),
+        verdict=Verdict.INVALID if problems else verdict,
+        reasons=reasons,
         null_hypothesis=NULL_HYPOTHESIS,
         n_items=len(items),
         n_left_out=len(targets) - len(items),
@@ -87,6 +105,7 @@ def noise_evidence(
         matched=comparisons.matched or (),
         without_leaks=comparisons.without_leaks,
         leaks=leaks,
+        clusters=counts,
     )
 
 
@@ -123,19 +142,19 @@ def _compared(
     *,
     matched: bool,
     level: float,
+    clusters: Mapping[str, str],
 ) -> Comparisons:
     right = {condition: _right(outcomes, condition) for condition in outcomes}
+    compared = partial(compare, level=level, clusters=clusters)
 
     def pair(condition: Condition, beside: Condition, without: Collection[str] = ()) -> Compared:
         kept = [item for item in items if item not in without]
         return Compared(condition.routers, str(beside.arm), right[beside], right[condition], kept)
 
     return Comparisons(
-        own=compare([pair(condition, BASELINE) for condition in noisy], level=level),
-        matched=compare([pair(one, Condition(RouterKind.CLEAN, one.routers)) for one in noisy], level=level)
-        if matched
-        else None,
-        without_leaks=compare([pair(condition, BASELINE, given_away[condition]) for condition in noisy], level=level),
+        own=compared([pair(condition, BASELINE) for condition in noisy]),
+        matched=compared([pair(one, Condition(RouterKind.CLEAN, one.routers)) for one in noisy]) if matched else None,
+        without_leaks=compared([pair(condition, BASELINE, given_away[condition]) for condition in noisy]),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from proctor.domain.evidence import RouterComparison, RouterLeaks, Verdict
+from proctor.domain.evidence import ClusterCount, RouterComparison, RouterLeaks, Verdict
 from proctor.domain.routing import RouterKind
 from proctor.domain.suite import ScoringSection
 from proctor.evidence.noise.comparing import Comparisons, significant_counts
@@ -35,6 +35,16 @@ def reasons_for(
         within = "are all within" if verdict is Verdict.CLEAN else "are not all known to be within"
         sentences.append(f"No gain is significant, and the upper bounds of the gains {within} {limit}.")
     return (*sentences, *_leaks(leaks))
+
+
+def over_clusters(clusters: ClusterCount | None) -> tuple[str, ...]:
+    """What the comparisons are over where items come in clusters; else nothing."""
+    if clusters is None:
+        return ()
+    return (
+        f"The items come in {counted(clusters.n_clusters, 'cluster')}, and the gains' p-values and intervals are over "
+        "these; those of the table of router settings take items as independent.",
+    )
 
 
 def _explanations(gains: set[int], comparisons: Comparisons, alpha: float) -> list[str]:

@@ -6,7 +6,9 @@ and degrade transitions per question. A positive gain is one draw, so each setti
 and the family is corrected by Holm. Where the paper leaves room:
 
 - a gain is (improve − degrade) / n, which no rounding of accuracies moves;
-- means of gain and excess are over all valid settings, those without a violation included;
+- `mean_positive_excess` is, as in the paper's tables, over the settings with a violation alone (over the models with
+  one, for a router count), and undefined without any; the mean of the excess over all valid settings, those without a
+  violation included, stands beside it under a name of its own, and means of gain are over all valid settings;
 - improve and degrade of a router count are sums over models, with means over models beside them;
 - a setting of which more than half of the answers hold no option is `invalid`: no violation, in no mean and no family.
 """
@@ -133,6 +135,10 @@ def _mean(settings: Sequence[NoiseSetting], value: Callable[[NoiseSetting], floa
     return fmean(value(setting) for setting in settings) if settings else None
 
 
+def _violations(settings: Sequence[NoiseSetting]) -> list[NoiseSetting]:
+    return [setting for setting in settings if setting.violation]
+
+
 def _model(pairs: Sequence[tuple[RouterSetting, NoiseSetting]], level: float) -> NoiseModel:
     valid = [setting for _, setting in pairs if not setting.invalid]
     counts = [setting.router_count for setting in valid]
@@ -144,7 +150,8 @@ def _model(pairs: Sequence[tuple[RouterSetting, NoiseSetting]], level: float) ->
         violations=sum(setting.violation for setting in valid),
         settings=len(pairs),
         max_positive_excess=max((setting.positive_excess for setting in valid), default=None),
-        mean_positive_excess=_mean(valid, lambda setting: setting.positive_excess),
+        mean_positive_excess=_mean(_violations(valid), lambda setting: setting.positive_excess),
+        mean_excess_over_all_settings=_mean(valid, lambda setting: setting.positive_excess),
         mean_gain=_mean(valid, lambda setting: setting.gain),
         improve=sum(setting.improve for setting in valid),
         degrade=sum(setting.degrade for setting in valid),
@@ -162,7 +169,8 @@ def _router_count(settings: Sequence[NoiseSetting]) -> NoiseRouterCount:
         router_count=settings[0].router_count,
         models=len(settings),
         violating_models=sum(setting.violation for setting in valid),
-        mean_positive_excess=_mean(valid, lambda setting: setting.positive_excess),
+        mean_positive_excess=_mean(_violations(valid), lambda setting: setting.positive_excess),
+        mean_excess_over_all_settings=_mean(valid, lambda setting: setting.positive_excess),
         mean_gain=_mean(valid, lambda setting: setting.gain),
         improve=improve,
         degrade=degrade,

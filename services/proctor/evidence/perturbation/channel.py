@@ -2,7 +2,9 @@
 
 Null hypothesis: over items, mean accuracy on the canonical wording is no higher than on the rewordings (D <= 0). The
 p-value is the larger of two: the exact stratified test, which needs wordings to be exchangeable within an item, and
-the studentised mean, which needs many items. It holds its size where an item's rewordings depend on each other.
+the studentised mean, which needs many items. It holds its size where an item's rewordings depend on each other. Where
+items come in clusters, the mean is studentised over these, and so is every interval (`evidence.clusters`); with fewer
+than `MIN_CLUSTERS` of them the channel is `inconclusive` whatever they say.
 
 It cannot tell memory from a rewording that is simply harder, so the p-value alone decides nothing: verdicts come from
 intervals. `clean` is a claim of equivalence (both upper bounds within the suite's limits, as in two one-sided tests),
@@ -19,14 +21,15 @@ from proctor.domain.evidence import CleanControl, Estimate, PerturbationEvidence
 from proctor.domain.levels import POWER
 from proctor.domain.suite import GovernanceSection, ScoringSection
 from proctor.evidence.answers import PairedAnswers
-from proctor.evidence.intervals import (
-    PairSums,
-    contamination_score,
-    leaked_share,
-    mean_share,
-    score_inflation,
-    wilson,
+from proctor.evidence.clusters import (
+    Clusters,
+    clustered_share,
+    clustered_test,
+    clusters_of,
+    sums_of,
+    too_few_clusters,
 )
+from proctor.evidence.intervals import inflation_estimate, leaked_share, mean_share, score_estimate, wilson
 from proctor.evidence.perturbation.clean_control import NO_CONTROL, ChosenControl, grounds, weigh_control
 from proctor.evidence.perturbation.exchangeability import exchangeability_test
 from proctor.evidence.perturbation.per_item_t_test import per_item_t_test
@@ -54,23 +57,29 @@ def perturbation_evidence(
     `contaminated` where D's lower bound is past `block_deployment_above_contaminated_pct`, or the Contamination
     Score's past `contamination_threshold`, and p < `significance_alpha`; `clean` where both upper bounds are within
     `max_allowed_contaminated_items_pct` and `contamination_threshold`; `invalid` without a single paired item; else
-    `inconclusive`. Items are flagged only in a contaminated sample: the first ⌊lower bound of D × n⌋ of the ranking.
+    `inconclusive`, also where items come in fewer than `MIN_CLUSTERS` clusters. Items are flagged only in a
+    contaminated sample: the first ⌊lower bound of D × n⌋ of the ranking.
 
     With a control, `contaminated` needs the excess over it past the same limit too, and `clean` that no excess is;
     items are flagged by the smaller of the lower bounds of D and of its excess.
     """
     level, alpha = scoring.confidence_level, scoring.significance_alpha
-    inflation, score = score_inflation(answers, level), contamination_score(answers, level)
-    exact, studentised = exchangeability_test(answers), studentised_test(answers)
+    sums, clusters = sums_of(answers), clusters_of(answers)
+    inflation, score = inflation_estimate(sums, level), score_estimate(sums, level)
+    exact = exchangeability_test(answers)
+    studentised = studentised_test(answers) if clusters is None else clustered_test(answers.differences, clusters)
     p_value = max(exact.p_value, studentised)
-    sums = PairSums.of(answers)
+    counts = None if clusters is None else clusters.counted
     detectable = 100 * minimum_detectable_inflation(sums, alpha=alpha)
     control = weigh_control(answers, chosen, scoring)
+    canonical, reworded = _accuracies(answers, clusters, level)
     found = grounds(limits_passed(inflation, score, p_value, scoring, governance), control, scoring, governance)
     verdict: Verdict
     reasons: tuple[str, ...]
     if answers.n == 0:
         verdict, reasons = Verdict.INVALID, ("No item has both a canonical and a reworded answer.",)
+    elif too_few := too_few_clusters(counts):
+        verdict, reasons = Verdict.INCONCLUSIVE, tuple(reason.text for reason in too_few)
     elif found.blocking:
         verdict, reasons = Verdict.CONTAMINATED, tuple(reason.text for reason in found.blocking)
     elif not (open_questions := found.doubts + limits_not_excluded(inflation, score, scoring)):
@@ -98,11 +107,13 @@ def perturbation_evidence(
         p_exchangeability_method=exact.method,
         p_studentised=studentised,
         minimum_detectable_points=detectable,
-        accuracy_canonical=wilson(int(np.count_nonzero(answers.canonical)), answers.n, level),
-        accuracy_perturbed=mean_share(answers.patterns.reworded_share, answers.patterns.counts, level),
+        accuracy_canonical=canonical,
+        accuracy_perturbed=reworded,
         n_items=answers.n,
         n_variants=int(answers.total.max()) if answers.n else 0,
-        items=ranked_items(answers, flagged_at_least=_flagged_share(inflation, control) if found.blocking else 0.0),
+        items=ranked_items(
+            answers, flagged_at_least=_flagged_share(inflation, control) if verdict is Verdict.CONTAMINATED else 0.0
+        ),
         per_item_t_test=per_item_t_test(
             answers,
             threshold=scoring.contamination_threshold,
@@ -117,6 +128,18 @@ def perturbation_evidence(
             level=level,
         ),
         control=control,
+        clusters=counts,
+    )
+
+
+def _accuracies(answers: PairedAnswers, clusters: Clusters | None, level: float) -> tuple[Estimate, Estimate]:
+    """Canonical and reworded accuracy."""
+    if clusters is None:
+        canonical = wilson(int(np.count_nonzero(answers.canonical)), answers.n, level)
+        return canonical, mean_share(answers.patterns.reworded_share, answers.patterns.counts, level)
+    return (
+        clustered_share(answers.canonical.astype(np.float64), clusters, level),
+        clustered_share(answers.right / answers.total, clusters, level),
     )
 
 

@@ -20,11 +20,13 @@ from scipy import special
 from proctor.domain.evidence import ControlledInflation, Estimate
 from proctor.domain.levels import POWER
 from proctor.evidence.answers import PairedAnswers
+from proctor.evidence.clusters import ClusterSums, sums_of
 from proctor.evidence.intervals import (
     PairMoments,
     PairSums,
-    contamination_score,
-    score_inflation,
+    Sums,
+    inflation_estimate,
+    score_estimate,
     z_quantile,
 )
 from proctor.evidence.search import smallest_count, smallest_fraction
@@ -43,11 +45,17 @@ class _Contrast(NamedTuple):
     freedom: float
 
     @classmethod
-    def of(cls, difference: float, variances: tuple[float, float], sizes: tuple[float, float]) -> _Contrast:
-        """Welch (1947), Biometrika 34, 28–35: variances of single items, and numbers of items."""
+    def of(
+        cls,
+        difference: float,
+        variances: tuple[float, float],
+        sizes: tuple[float, float],
+        freedoms: tuple[float, float],
+    ) -> _Contrast:
+        """Welch (1947), Biometrika 34, 28–35: variances of single items with their freedoms, and numbers of items."""
         parts = [variance / size for variance, size in zip(variances, sizes, strict=True)]
         total = sum(parts)
-        freedom = total**2 / sum(part**2 / (size - 1) for part, size in zip(parts, sizes, strict=True))
+        freedom = total**2 / sum(part**2 / own for part, own in zip(parts, freedoms, strict=True))
         return cls(difference, math.sqrt(total), freedom)
 
     @property
@@ -72,15 +80,21 @@ def controlled_inflation(
     differ (Romano 1990, JASA 85, 686–692). The interval of the Contamination Scores' difference is put together from
     Fieller's (MOVER: Zou and Donner 2008, Statistics in Medicine 27, 1693–1702).
 
+    Where the benchmark's items come in clusters, its variances are over them. Those of the control's items need not be
+    known: they are then taken to be clustered as the benchmark's are (`ClusterSums.alike`).
+
     Few control items widen the bounds and nothing else. Without one, or without a benchmark item, the excess is
-    undefined and p is 1.
+    undefined and p is 1. With a single cluster the excess is unbounded, and p is 1 too.
     """
-    inflation = score_inflation(benchmark, level), score_inflation(control, level)
-    scores = contamination_score(benchmark, level), contamination_score(control, level)
-    sums = PairSums.of(benchmark), PairSums.of(control)
+    sums = _both(benchmark, control)
+    inflation = inflation_estimate(sums[0], level), inflation_estimate(sums[1], level)
+    scores = score_estimate(sums[0], level), score_estimate(sums[1], level)
+    known = benchmark.n > 0 and control.n > 0 and min(sums[0].freedom, sums[1].freedom) > 0
+    if not known:
+        sums = PairSums.of(benchmark), PairSums.of(control)
     first, second = sums[0].with_pseudo_items(), sums[1].with_pseudo_items()
-    in_points, in_share = _points(first, second), _share(first, second)
-    known = benchmark.n > 0 and control.n > 0
+    freedoms = sums[0].freedom, sums[1].freedom
+    in_points, in_share = _points(first, second, freedoms), _share(first, second, freedoms)
     p_points, p_share = (in_points.p_value, in_share.p_value) if known else (1.0, 1.0)
     return ControlledInflation(
         null_hypothesis=NULL_HYPOTHESIS,
@@ -97,12 +111,19 @@ def controlled_inflation(
     )
 
 
-def _points(benchmark: PairMoments, control: PairMoments) -> _Contrast:
+def _both(benchmark: PairedAnswers, control: PairedAnswers) -> tuple[Sums, Sums]:
+    first, second = sums_of(benchmark), sums_of(control)
+    if isinstance(first, ClusterSums) and isinstance(second, PairSums):
+        return first, ClusterSums.alike(second, first, PairSums.of(benchmark))
+    return first, second
+
+
+def _points(benchmark: PairMoments, control: PairMoments, freedoms: tuple[float, float]) -> _Contrast:
     difference = benchmark.mean_d - control.mean_d
-    return _Contrast.of(difference, (benchmark.var_d, control.var_d), (benchmark.n, control.n))
+    return _Contrast.of(difference, (benchmark.var_d, control.var_d), (benchmark.n, control.n), freedoms)
 
 
-def _share(benchmark: PairMoments, control: PairMoments) -> _Contrast:
+def _share(benchmark: PairMoments, control: PairMoments, freedoms: tuple[float, float]) -> _Contrast:
     """D_benchmark minus the cost that the control's Contamination Score predicts from the benchmark's accuracy."""
     share, ratio = control.mean_d / control.mean_b, benchmark.mean_b / control.mean_b
 
@@ -111,7 +132,8 @@ def _share(benchmark: PairMoments, control: PairMoments) -> _Contrast:
         return max(moments.var_d - 2 * share * moments.cov + share**2 * moments.var_b, 0.0)
 
     difference = benchmark.mean_d - share * benchmark.mean_b
-    return _Contrast.of(difference, (spread(benchmark), ratio**2 * spread(control)), (benchmark.n, control.n))
+    variances = spread(benchmark), ratio**2 * spread(control)
+    return _Contrast.of(difference, variances, (benchmark.n, control.n), freedoms)
 
 
 def _excess_inflation(inflation: tuple[Estimate, Estimate], contrast: _Contrast, level: float) -> Estimate:
@@ -119,6 +141,9 @@ def _excess_inflation(inflation: tuple[Estimate, Estimate], contrast: _Contrast,
     if inflation[0].value is None or inflation[1].value is None:
         return Estimate(value=None, low=None, high=None, level=level, method=method)
     value, half = inflation[0].value - inflation[1].value, contrast.half_width(level)
+    if inflation[0].low is None or inflation[1].low is None:
+        method += "; unbounded, because one cluster shows no spread between clusters"
+        return Estimate(value=value, low=None, high=None, level=level, method=method)
     # Two accuracies differ by 1 at most, so two differences of them by 2.
     low, high = max(-2.0, contrast.difference - half), min(2.0, contrast.difference + half)
     return Estimate(value=value, low=min(100 * low, value), high=max(100 * high, value), level=level, method=method)
@@ -138,7 +163,7 @@ def _excess_score(scores: tuple[Estimate, Estimate], level: float) -> Estimate:
     return Estimate(value=value, low=low, high=high, level=level, method=method)
 
 
-def minimum_detectable_excess(benchmark: PairSums, control: PairSums, *, alpha: float, power: float = POWER) -> float:
+def minimum_detectable_excess(benchmark: Sums, control: Sums, *, alpha: float, power: float = POWER) -> float:
     """Smallest D_benchmark − D_control, as a fraction, that a one-sided test at `alpha` finds with `power`.
 
     As `minimum_detectable_inflation`, with the control's variance added; 1 where nothing smaller would be found.
@@ -175,9 +200,11 @@ def control_items_needed(
     return smallest_count(enough)
 
 
-def _found(excess: float, benchmark: PairSums, control: PairSums, alpha: float, power: float) -> bool:
+def _found(excess: float, benchmark: Sums, control: Sums, alpha: float, power: float) -> bool:
     first, second = benchmark.with_pseudo_items(), control.with_pseudo_items()
     # Leaked items bring their own spread with them: see `minimum_detectable_inflation`.
-    null = (first.var_d + excess) / first.n + second.var_d / second.n
-    alternative = max(first.var_d + excess - excess**2, 0.0) / first.n + second.var_d / second.n
-    return excess >= z_quantile(1 - alpha) * math.sqrt(null) + z_quantile(power) * math.sqrt(alternative)
+    leak = benchmark.leak
+    null = (first.var_d + leak * excess) / first.n + second.var_d / second.n
+    alternative = max(first.var_d + leak * excess - leak * excess**2, 0.0) / first.n + second.var_d / second.n
+    wanted = benchmark.quantile(1 - alpha) * math.sqrt(null) + z_quantile(power) * math.sqrt(alternative)
+    return benchmark.kept * excess >= wanted

@@ -6,6 +6,11 @@ with one chance; in the leaked group the canonical answer is right and the rewor
 Both groups' chances have distributions that are left free: weights on a grid, estimated by EM, whose likelihood has one
 maximum (Laird 1978, JASA 73, 805–811). Items that are right in rewordings only say how much luck to expect of the
 opposite pattern, so a clean model's lucky guesses get little suspicion.
+
+Zero suspicion is exact: an item whose canonical answer is wrong, or which is right in every wording, was answered no
+better in its canonical wording than reworded (its difference is at most 0), so that no answer of it speaks of memory.
+The same holds where a posterior is too small for a float. Such items tie, whatever their answers, so they have no rank,
+and a precision among the first k means something up to the number of ranked items alone.
 """
 
 from __future__ import annotations
@@ -85,6 +90,8 @@ def leaked_posterior(
 def ranked_items(answers: PairedAnswers, *, flagged_at_least: float) -> tuple[ItemEvidence, ...]:
     """Items, most suspected first; ties by difference, then by item id, which carries no truth.
 
+    Ranks are those of the items above zero suspicion; the others follow without one.
+
     Args:
         answers: the sample.
         flagged_at_least: the share of items that the sample as a whole shows to be inflated: the lower bound of D as
@@ -101,6 +108,7 @@ def ranked_items(answers: PairedAnswers, *, flagged_at_least: float) -> tuple[It
             perturbed_correct=int(answers.right[i]),
             perturbed_total=int(answers.total[i]),
             suspicion=scores[i],
+            rank=place + 1 if scores[i] > 0 else None,
             flagged=place < flags and scores[i] > 0,
         )
         for place, i in enumerate(order)

@@ -155,6 +155,8 @@ class RankedItem(Frozen):
     reworded_right: int
     reworded_asked: int
     suspicion: float = Field(ge=0.0, le=1.0)
+    rank: int | None
+    """None without suspicion."""
 
 
 class ReplicatedInflation(Frozen):
@@ -232,6 +234,7 @@ def ranked_replicates(answers: ReplicatedAnswers) -> tuple[RankedItem, ...]:
             reworded_right=int(answers.right[i, 1:].sum()),
             reworded_asked=int(answers.asked[i, 1:].sum()),
             suspicion=scores[i],
+            rank=place if scores[i] > 0 else None,
         )
-        for i in order
+        for place, i in enumerate(order, start=1)
     )

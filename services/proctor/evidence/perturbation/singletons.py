@@ -14,7 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 from proctor.domain.evidence import Singletons
-from proctor.evidence.answers import PairedAnswers
+from proctor.evidence.answers import FloatArray, PairedAnswers
+from proctor.evidence.clusters import clustered_test, clusters_of
 from proctor.evidence.perturbation.exchangeability import EXACT_LIMIT, exact_upper_tail, saddlepoint_upper_tail
 from proctor.evidence.written_numbers import counted, p_text
 
@@ -28,7 +29,8 @@ def singletons(answers: PairedAnswers) -> Singletons:
     Null hypothesis: `NULL_HYPOTHESIS`; the number of canonical singletons is then binomial with 1 / (V + 1), or
     Poisson-binomial where items differ in V. It is the stratum t = 1 of the exchangeability test, and like that test
     assumes wordings that do not depend on each other. Exact up to `EXACT_LIMIT` singletons, the saddlepoint
-    approximation above. Without a singleton the p-value is 1.
+    approximation above. Without a singleton the p-value is 1. Where items come in clusters it is no smaller than that
+    of the mean excess over clusters.
     """
     patterns = answers.patterns
     single = patterns.right + patterns.canonical == 1
@@ -45,6 +47,10 @@ def singletons(answers: PairedAnswers) -> Singletons:
         p_value, method = exact_upper_tail(items, 1 / distinct, canonical), "exact upper tail given the singletons"
     else:
         p_value, method = saddlepoint_upper_tail(items, 1 / distinct, canonical), "saddlepoint (Lugannani–Rice)"
+    clusters = clusters_of(answers)
+    if clusters is not None and n:
+        p_value = max(p_value, clustered_test(_beyond_share(answers), clusters))
+        method += "; the larger of it and t over clusters"
     share = f"{expected:.1f} would be its share ({p_text(p_value)})"
     return Singletons(
         n_items=answers.n,
@@ -61,3 +67,10 @@ def singletons(answers: PairedAnswers) -> Singletons:
             f"{canonical:,} of them it is the canonical one, where {share}."
         ),
     )
+
+
+def _beyond_share(answers: PairedAnswers) -> FloatArray:
+    """Of each item, how much more of a canonical singleton it is than its share; 0 for an item that is none."""
+    single = answers.right + answers.canonical == 1
+    result: FloatArray = single * (answers.canonical - 1 / (answers.total + 1))
+    return result

@@ -14,7 +14,9 @@ import numpy as np
 from scipy import special
 
 from proctor.domain.levels import POWER, SIGNIFICANCE_ALPHA
+from proctor.evidence.answers import FloatArray
 from proctor.evidence.intervals import z_quantile
+from proctor.evidence.planning.clustered_audits import ClusteredAudits, ClusterSizes
 from proctor.evidence.planning.families import Family
 from proctor.evidence.planning.pattern_chances import largest_leaked_share, pattern_chances
 from proctor.evidence.planning.simulated_audits import Limits, SimulatedAudits
@@ -24,6 +26,15 @@ from proctor.evidence.search import smallest_count
 AUDITS: Final = 10_000
 #: Chance of approval that the number of items is given for.
 TARGET: Final = 0.90
+#: Audits over clusters are drawn cluster by cluster and take longer: a standard error of a percentage point at most
+#: up to 250 clusters, and no more items than this are tried.
+CLUSTERED_AUDITS: Final = 2_000
+CLUSTERED_MAX_ITEMS: Final = 50_000
+_CLUSTERED_WIDTH: Final = 0.02
+_CLUSTERED_CORRECTIONS: Final = 5
+#: Clusters that are drawn for one figure, where that leaves `_FEWEST_AUDITS` or more.
+_CLUSTERS_DRAWN: Final = 500_000
+_FEWEST_AUDITS: Final = 250
 #: A number of items is searched to this relative width, which is finer than the Monte Carlo error.
 _WIDTH: Final = 0.005
 #: Corrections of a leaked share that starts from the normal formula; the third moves it by less than its error.
@@ -48,6 +59,7 @@ def gate_rates(
     rng: np.random.Generator,
     *,
     cost: float = 0.0,
+    clusters: ClusterSizes | None = None,
 ) -> GateRates:
     """What the gate does with models of a family, where every other channel is clean.
 
@@ -60,22 +72,40 @@ def gate_rates(
         audits: simulated audits.
         rng: source of randomness.
         cost: accuracy (a fraction) that a rewording costs a clean model, for it is harder.
+        clusters: sizes of the clusters that the items come in; None where each is one of its own.
 
     Raises:
         ValueError: without an item or a variant, and where `pattern_chances` refuses the share or the cost.
     """
     chances = pattern_chances(family, variants, leaked_share=leaked_share, cost=cost)
-    decisions = SimulatedAudits.draw(chances, items=items, audits=audits, rng=rng).decisions(limits)
+    decisions = _drawn(chances, items, audits, rng, clusters).decisions(limits)
     approve, block = float(decisions.approved.mean()), float(decisions.blocked.mean())
     review = float((~decisions.approved & ~decisions.blocked).mean())
     return GateRates(approve, review, block)
 
 
+def _drawn(
+    chances: FloatArray, items: int, audits: int, rng: np.random.Generator, clusters: ClusterSizes | None
+) -> SimulatedAudits:
+    if clusters is None:
+        return SimulatedAudits.draw(chances, items=items, audits=audits, rng=rng)
+    sizes = clusters.of_items(items)
+    audits = min(audits, CLUSTERED_AUDITS, max(_FEWEST_AUDITS, _CLUSTERS_DRAWN // sizes.size))
+    return ClusteredAudits.simulate(chances, sizes, audits=audits, rng=rng)
+
+
 def approval_chance(
-    family: Family, items: int, variants: int, limits: Limits, rng: np.random.Generator, *, audits: int = AUDITS
+    family: Family,
+    items: int,
+    variants: int,
+    limits: Limits,
+    rng: np.random.Generator,
+    *,
+    audits: int = AUDITS,
+    clusters: ClusterSizes | None = None,
 ) -> float:
     """Chance that a clean model of the family is approved."""
-    return gate_rates(family, items, variants, 0.0, limits, audits, rng).approve
+    return gate_rates(family, items, variants, 0.0, limits, audits, rng, clusters=clusters).approve
 
 
 def items_for_approval(
@@ -86,8 +116,11 @@ def items_for_approval(
     *,
     target: float = TARGET,
     audits: int = AUDITS,
+    clusters: ClusterSizes | None = None,
 ) -> int | None:
     """Items at which a clean model of the family is approved with chance `target`; None where no number does.
+
+    Items that come in clusters come in as many more of these sizes; beyond `CLUSTERED_MAX_ITEMS` none are tried.
 
     Found by doubling and halving, to half a percent. The Monte Carlo error of the chance there, 0.3 percentage points
     at 90 %, comes to about 1 % of the items: give it with two digits.
@@ -95,9 +128,12 @@ def items_for_approval(
     seed = int(rng.integers(2**63))
 
     def enough(items: int) -> bool:
-        return approval_chance(family, items, variants, limits, np.random.default_rng(seed), audits=audits) >= target
+        rng = np.random.default_rng(seed)
+        return approval_chance(family, items, variants, limits, rng, audits=audits, clusters=clusters) >= target
 
-    return smallest_count(enough, width=_WIDTH)
+    if clusters is None:
+        return smallest_count(enough, width=_WIDTH)
+    return smallest_count(enough, width=_CLUSTERED_WIDTH, most=CLUSTERED_MAX_ITEMS)
 
 
 def detectable_share(
@@ -109,13 +145,14 @@ def detectable_share(
     alpha: float = SIGNIFICANCE_ALPHA,
     power: float = POWER,
     audits: int = AUDITS,
+    clusters: ClusterSizes | None = None,
 ) -> float | None:
     """Smallest leaked share of items that the default p-value finds at `alpha` with `power`; None where none is.
 
     The default p-value is the larger of the exchangeability and the studentised test's. The normal formula
     √n E[D] = (z_α + z_β) SD[D] gives a first share; it is then scaled, three times, until the simulated power is the
     wanted one: in units of the normal quantile, power is nearly linear in the share. The Monte Carlo error is about
-    1 % of the share.
+    1 % of the share. Over clusters the share is rather too large: its power is 78 to 90 %.
 
     Null hypothesis of the test: mean accuracy on the canonical wording is no higher than on the rewordings.
     """
@@ -125,20 +162,21 @@ def detectable_share(
 
     def found(share: float) -> float:
         chances = pattern_chances(family, variants, leaked_share=share)
-        drawn = SimulatedAudits.draw(chances, items=items, audits=audits, rng=np.random.default_rng(seed))
+        drawn = _drawn(chances, items, audits, np.random.default_rng(seed), clusters)
         return float(drawn.significant(alpha, exact=False).mean())
 
     if found(most) < power:
         return None
-    share = _by_normal_formula(family, items, variants, wanted, most)
-    for _ in range(_CORRECTIONS):
+    alike = items if clusters is None else items / clusters.design_effect(items)
+    share = _by_normal_formula(family, alike, variants, wanted, most)
+    for _ in range(_CORRECTIONS if clusters is None else _CLUSTERED_CORRECTIONS):
         # One audit's worth away from 0 and 1, where the quantile is infinite.
         seen = min(max(found(share), 1 / audits), 1 - 1 / audits)
         share = min(most, share * wanted / max(z_quantile(1 - alpha) + float(special.ndtri(seen)), wanted / 4))
     return share
 
 
-def _by_normal_formula(family: Family, items: int, variants: int, wanted: float, most: float) -> float:
+def _by_normal_formula(family: Family, items: float, variants: int, wanted: float, most: float) -> float:
     """The share at which √n E[D] is `wanted` standard deviations of D, between 0 and `most`."""
     d = np.arange(2)[:, None] - np.arange(variants + 1) / variants
 

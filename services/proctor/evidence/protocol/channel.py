@@ -9,7 +9,8 @@ rates) moves accuracies apart for a reason that is not the wording.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from proctor.domain.evidence import ArmAccuracy, Estimate, ProtocolEvidence, Ver
 from proctor.domain.levels import MAX_FAILED_SHARE, SIGNIFICANCE_ALPHA
 from proctor.domain.trial import Outcome
 from proctor.evidence.answers import Answer, FloatArray
+from proctor.evidence.clusters import clustered_share, clusters_among
 from proctor.evidence.intervals import mean_share
 from proctor.evidence.multiplicity import holm
 from proctor.evidence.written_numbers import counted, p_text, percent
@@ -64,6 +66,7 @@ def protocol_evidence(
     expected_arms: Sequence[str] = (),
     alpha: float = SIGNIFICANCE_ALPHA,
     level: float = 0.95,
+    clusters: Mapping[str, str] = MappingProxyType({}),
 ) -> ProtocolEvidence:
     """Compare the arms' truncated, invalid and failed answers.
 
@@ -72,16 +75,17 @@ def protocol_evidence(
         expected_arms: arms that must have answers; one without any makes the channel invalid.
         alpha: level of the corrected comparison.
         level: confidence level of the arms' accuracies.
+        clusters: item id → its cluster, of the items that are in one: accuracies are over clusters then.
 
     `invalid` where a rate differs between arms by more than TOLERANCE and significantly, where more than
     MAX_INVALID_SHARE of an arm's answers is invalid or more than MAX_FAILED_SHARE failed, or where an arm has no
-    answer; `clean` otherwise. Fisher's test takes answers as independent, and an item's rewordings are not quite: it
+    answer; `clean` otherwise. Fisher's test takes answers as independent, and those of an item or a cluster are not: it
     errs towards `invalid`, and TOLERANCE bounds what that can cost.
     """
     by_arm: dict[str, list[Answer]] = {str(arm): [] for arm in expected_arms}
     for answer in answers:
         by_arm.setdefault(str(answer.arm), []).append(answer)
-    arms = [_counts(arm, rows, level) for arm, rows in sorted(by_arm.items())]
+    arms = [_counts(arm, rows, level, clusters) for arm, rows in sorted(by_arm.items())]
     problems: list[str] = []
     if not arms:
         problems.append("There is not one answer to compare.")
@@ -170,22 +174,26 @@ def _returned(arm: ArmCounts) -> int:
     return arm.asked - arm.failed
 
 
-def _counts(arm: str, rows: Sequence[Answer], level: float) -> ArmCounts:
+def _counts(arm: str, rows: Sequence[Answer], level: float, clusters: Mapping[str, str]) -> ArmCounts:
     right: dict[str, int] = {}
     total: dict[str, int] = {}
     for row in rows:
         if row.outcome is not None:
             total[row.item_id] = total.get(row.item_id, 0) + 1
             right[row.item_id] = right.get(row.item_id, 0) + (row.outcome is Outcome.CORRECT)
-    shares = np.asarray([right[item] / total[item] for item in total], dtype=np.float64)
+    # Sorted, so that rows in another order give the same bytes.
+    items = sorted(total)
+    shares = np.asarray([right[item] / total[item] for item in items], dtype=np.float64)
+    groups = clusters_among(items, clusters)
     return ArmCounts(
         arm=arm,
         asked=len(rows),
         truncated=sum(row.truncated for row in rows),
         invalid=sum(row.outcome is Outcome.INVALID for row in rows),
         failed=sum(row.outcome is None for row in rows),
-        # Sorted, so that rows in another order give the same bytes.
-        accuracy=mean_share(np.sort(shares), np.ones(shares.size, dtype=np.int64), level),
+        accuracy=mean_share(np.sort(shares), np.ones(shares.size, dtype=np.int64), level)
+        if groups is None
+        else clustered_share(shares, groups, level),
         n_items=len(total),
     )
 

@@ -201,18 +201,20 @@ class Spent(_message.Message):
     def __init__(self, trials: _Optional[int] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ...) -> None: ...
 
 class Decision(_message.Message):
-    __slots__ = ("outcome", "reasons", "report_path", "report_digest", "registry_version")
+    __slots__ = ("outcome", "reasons", "report_path", "report_digest", "registry_version", "scope")
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     REASONS_FIELD_NUMBER: _ClassVar[int]
     REPORT_PATH_FIELD_NUMBER: _ClassVar[int]
     REPORT_DIGEST_FIELD_NUMBER: _ClassVar[int]
     REGISTRY_VERSION_FIELD_NUMBER: _ClassVar[int]
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
     outcome: Outcome
     reasons: _containers.RepeatedCompositeFieldContainer[DecisionReason]
     report_path: str
     report_digest: str
     registry_version: str
-    def __init__(self, outcome: _Optional[_Union[Outcome, str]] = ..., reasons: _Optional[_Iterable[_Union[DecisionReason, _Mapping]]] = ..., report_path: _Optional[str] = ..., report_digest: _Optional[str] = ..., registry_version: _Optional[str] = ...) -> None: ...
+    scope: str
+    def __init__(self, outcome: _Optional[_Union[Outcome, str]] = ..., reasons: _Optional[_Iterable[_Union[DecisionReason, _Mapping]]] = ..., report_path: _Optional[str] = ..., report_digest: _Optional[str] = ..., registry_version: _Optional[str] = ..., scope: _Optional[str] = ...) -> None: ...
 
 class DecisionReason(_message.Message):
     __slots__ = ("code", "text")

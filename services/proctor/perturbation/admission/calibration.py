@@ -1,12 +1,11 @@
-"""Learning the gate's window for an encoder and a benchmark from labelled pairs, and using what was learned."""
+"""Learning the gate's window and margin for an encoder and a benchmark from labelled pairs."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
-from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -14,52 +13,43 @@ from proctor.domain.errors import BadInputError
 from proctor.domain.gate_calibration import (
     ARTICLE_WINDOWS,
     BIN_WIDTH,
+    Crowding,
     DistanceBin,
     GateCalibration,
+    NearItems,
     PairCounts,
     WindowRates,
 )
 from proctor.domain.item import Item
 from proctor.domain.suite import PerturbationSection
-from proctor.evidence.intervals import wilson
-from proctor.perturbation.admission.gate import GATE_VERSION, TOO_FAR
-from proctor.perturbation.admission.measure import ItemPair, measure
-from proctor.perturbation.admission.window import FloatArray, Goals, learn_window, roc
-from proctor.perturbation.candidate import Candidate, seeded_rank
-from proctor.perturbation.encoder import Encoder, Vectors, exact
+from proctor.perturbation.admission.gate import ANOTHER_ITEM, GATE_VERSION, TOO_FAR, rounded_distance
+from proctor.perturbation.admission.learned import with_window
+from proctor.perturbation.admission.pairs import (
+    ChangedQuestion,
+    LabelledPair,
+    nearest_different,
+    neighbours_needed,
+    one_of_each,
+)
+from proctor.perturbation.admission.scoring import Gate, Scored, Setting, changed_admits, put_to_nearest, scored, share
+from proctor.perturbation.admission.window import FloatArray, Goals, LearnedWindow, learn_window, roc
+from proctor.perturbation.candidate import seeded_rank
+from proctor.perturbation.encoder import Encoder
+from proctor.perturbation.other_items import OtherItems
 from proctor.perturbation.remembering import RememberingEncoder
-from proctor.text.normalise import normalise
+from proctor.text.same_question import asked
 
-_LEVEL: Final = 0.95
-_WIDEST: Final = {"min_semantic_distance": 0.0, "max_semantic_distance": 2.0}
-#: Similarities are computed for this many items at a time: 8 MiB for 4,000 items, whatever the benchmark's size.
-_BLOCK_ITEMS: Final = 512
-_PAIRS_AT_ONCE: Final = 1024
+__all__ = [
+    "ChangedQuestion",
+    "LabelledPair",
+    "calibrate",
+    "nearest_different",
+    "neighbours_needed",
+    "with_window",
+]
 
-
-class LabelledPair(NamedTuple):
-    """A pair of which it is known whether both ask the same."""
-
-    item: Item
-    candidate: Candidate
-    equivalent: bool
-    nearest: bool = False
-    """Of a different pair: whether the other question is the nearest to the item's of all in the benchmark."""
-
-
-class _Scored(NamedTuple):
-    item_id: str
-    equivalent: bool
-    nearest: bool
-    reason: str | None
-    """Why the gate turns the pair away at any distance; None where only the distance is left to decide."""
-    distance: float
-    """Infinite where a text cannot be measured."""
-
-    @property
-    def gate_distance(self) -> float:
-        """The distance from which on the whole gate admits the pair; infinite for never."""
-        return self.distance if self.reason is None else math.inf
+#: Of pairs of items that are nearer to each other than rewordings are. The document is read by people.
+_PAIRS_LISTED: Final = 50
 
 
 def calibrate(
@@ -68,20 +58,25 @@ def calibrate(
     *,
     benchmark: str,
     encoder: Encoder,
+    items: Sequence[Item] | None = None,
+    changed: Sequence[ChangedQuestion] | None = None,
     goals: Goals | None = None,
     inputs: Mapping[str, str] | None = None,
 ) -> GateCalibration:
-    """Learn the window on one half of the items, and report on the other half what it admits.
+    """Learn the window and the margin on one half of the items, and report on the other half what they admit.
 
-    The window starts at 0: being different enough to defeat recall is the surface's part. Its end is found by
-    `window.learn_window`. The split is the suite's seed's; an item's pairs stay in one half, and items with and
-    without equivalent pairs are split alike.
+    The window starts at 0: being different enough to defeat recall is the surface's part. Its end and the margin are
+    found by `window.learn_window`. The split is the suite's seed's; an item's pairs stay in one half, and items with
+    and without equivalent pairs are split alike. Items that ask the same with the same options are one item, and a pair
+    that is given twice is one pair.
 
     Args:
         pairs: the labelled pairs; equivalent pairs may be few for an item and none for others.
         settings: the suite's section, for its surface limits and seed; its own window has no part in this.
         benchmark: the benchmark's name.
         encoder: what measures the distances.
+        items: the whole benchmark, to whose questions the margin is kept; by default the items of the pairs.
+        changed: questions that were changed on purpose. What is admitted of them is reported; they do not teach.
         goals: the shares to reach; by default 99 % of equivalent and 0.1 % of different pairs.
         inputs: digests of what the pairs came from.
 
@@ -91,14 +86,22 @@ def calibrate(
     """
     goals = goals or Goals()
     encoder = RememberingEncoder(encoder)
-    learning, held_out = _halves(_scored(pairs, settings, encoder), settings.seed)
+    items = list({pair.item.item_id: pair.item for pair in pairs}.values()) if items is None else items
+    others = OtherItems((item.question for item in items), encoder.encode)
+    setting = Setting(settings, encoder, others)
+    pairs = one_of_each(pairs)
+    learning, held_out = _halves(scored(pairs, setting), settings.seed)
     window = learn_window(
-        [one.distance for one in learning if one.equivalent and one.reason is None],
-        [one.distance for one in learning if not one.equivalent and one.reason is None],
+        [one.placed for one in learning if one.equivalent and one.reason is None],
+        [one.placed for one in learning if not one.equivalent and one.reason is None],
         sum(not one.equivalent for one in learning),
         goals,
     )
     _check_held_out(held_out)
+    learned = Gate(0.0, window.high, window.margin)
+    held_out_ids = {one.item_id for one in held_out}
+    taken_for_others = put_to_nearest([pair for pair in pairs if pair.item.item_id in held_out_ids], items, setting)
+    admitted = [one.gate_distance(window.margin) for one in held_out]
     return GateCalibration(
         benchmark=benchmark,
         encoder=encoder.name,
@@ -108,6 +111,9 @@ def calibrate(
         seed=settings.seed,
         min_semantic_distance=0.0,
         max_semantic_distance=window.high,
+        min_margin=window.margin,
+        questions=len(others.questions),
+        questions_digest=others.digest,
         target_true_admits=goals.true_admits,
         target_false_admits=goals.false_admits,
         bounded_by=window.bounded_by,
@@ -116,116 +122,43 @@ def calibrate(
         min_edit_distance=settings.min_edit_distance,
         learned_from=_counts(learning),
         held_out=_counts(held_out),
-        rates=_rates("learned", 0.0, window.high, held_out),
-        fixed_windows=tuple(_rates(name, low, high, held_out) for name, (low, high) in ARTICLE_WINDOWS.items()),
-        rejections=_rejections(held_out, window.high),
-        roc_gate=roc(*_by_label(held_out, [one.gate_distance for one in held_out])),
+        rates=_rates("learned", learned, held_out),
+        fixed_windows=tuple(_rates(name, Gate(*ends), held_out) for name, ends in ARTICLE_WINDOWS.items()),
+        rejections=_rejections(held_out, window),
+        reworded_admits=share(taken_for_others, learned),
+        changed=None if changed is None else changed_admits(changed, setting, learned),
+        crowding=_crowding(items, others, learning, window.margin),
+        roc_gate=roc(*_by_label(held_out, admitted)),
         roc_distance=roc(*_by_label(held_out, [one.distance for one in held_out])),
         histogram=_histogram(held_out),
         inputs=dict(inputs or {}),
     )
 
 
-def with_window(
-    settings: PerturbationSection, calibration: GateCalibration | None, *, benchmark: str, encoder: Encoder
-) -> PerturbationSection:
-    """The section with the window that its calibration learned; a section with a fixed gate is returned as it is.
-
-    A calibrated gate is a fixed gate whose window was learned: what is returned has `gate` fixed, and keeps
-    `calibration_path` to show where its window comes from.
-
-    Raises:
-        BadInputError: for a calibration of another encoder or benchmark, or where it is missing.
-    """
-    if settings.gate == "fixed":
-        return settings
-    name = settings.calibration_path or "calibration_path"
-    if calibration is None:
-        raise BadInputError("perturbation_config.gate is 'calibrated' and its calibration did not come with it")
-    # A rough encoder decides as its exact one does, so what was learned for that is right for it.
-    decides = exact(encoder)
-    if calibration.encoder_fingerprint != decides.fingerprint:
-        raise BadInputError(
-            f"{name} was learned for the encoder {calibration.encoder} "
-            f"({_short(calibration.encoder_fingerprint)}), and distances are measured with {decides.name} "
-            f"({_short(decides.fingerprint)}): a window belongs to its encoder. Run `proctor variants calibrate` "
-            "with this one, or set PROCTOR_ENCODER to the other"
-        )
-    if calibration.benchmark != benchmark:
-        raise BadInputError(
-            f"{name} was learned for the benchmark {calibration.benchmark!r}, and the suite's is {benchmark!r}: a "
-            "window belongs to its benchmark. Run `proctor variants calibrate` for this one"
-        )
-    return settings.model_copy(
-        update={
-            "gate": "fixed",
-            "min_semantic_distance": calibration.min_semantic_distance,
-            "max_semantic_distance": calibration.max_semantic_distance,
-        }
+def _crowding(items: Sequence[Item], others: OtherItems, learning: Sequence[Scored], margin: float) -> Crowding:
+    near = sorted(one.distance for one in learning if one.equivalent and one.reason is None)
+    below = near[len(near) // 2]
+    by_question: dict[str, list[str]] = {}
+    for item in items:
+        by_question.setdefault(asked(item.question), []).append(item.item_id)
+    named = [by_question[asked(question)] for question in others.questions]
+    pairs = others.near_pairs(max(below, margin))
+    crowded = {row for distance, *rows in pairs if distance < below for row in rows}
+    indistinct = {row for distance, *rows in pairs if distance < margin for row in rows}
+    listed = [pair for pair in pairs if pair[0] < below]
+    return Crowding(
+        below=below,
+        items=sum(len(named[row]) for row in crowded),
+        indistinct=sum(len(named[row]) for row in indistinct),
+        pairs=len(listed),
+        nearest=tuple(
+            NearItems(item=named[left][0], other=named[right][0], distance=rounded_distance(distance))
+            for distance, left, right in listed[:_PAIRS_LISTED]
+        ),
     )
 
 
-def neighbours_needed(items: int, goals: Goals) -> int:
-    """How many of the nearest different items to take of each item, so that half of the items give enough pairs.
-
-    Raises:
-        BadInputError: for a benchmark that has not that many.
-    """
-    half = items // 2
-    needed = math.ceil(goals.different_needed / half) if half else items
-    if needed >= items:
-        raise BadInputError(
-            f"the benchmark has {items} items, which do not make the {2 * goals.different_needed} different pairs "
-            f"that admitting at most {100 * goals.false_admits:g} % takes: raise --false-admits"
-        )
-    return needed
-
-
-def nearest_different(items: Sequence[Item], encoder: Encoder, count: int) -> list[LabelledPair]:
-    """Each item paired with the questions of the `count` items nearest to it that ask something else.
-
-    The hardest known-different pairs that a benchmark has. Items that ask the same text are not different and are
-    passed over; the candidate keeps the item's own options, so that they do not give it away.
-
-    Raises:
-        EncoderError: when the questions cannot be embedded.
-    """
-    texts = [normalise(item.question) for item in items]
-    vectors = encoder.encode([item.question for item in items])
-    pairs = []
-    for row, order in _by_similarity(vectors, count + max(Counter(texts).values(), default=0)):
-        others = (other for other in order if texts[other] != texts[row])
-        for rank, other in enumerate(islice(others, count)):
-            candidate = Candidate(items[other].question, items[row].choices, "different", 1, {})
-            pairs.append(LabelledPair(items[row], candidate, equivalent=False, nearest=rank == 0))
-    return pairs
-
-
-def _by_similarity(vectors: Vectors, count: int) -> Iterator[tuple[int, list[int]]]:
-    """Every row with the `count` rows most similar to it, itself among them, the most similar first."""
-    count = min(count, len(vectors))
-    for start in range(0, len(vectors), _BLOCK_ITEMS):
-        similarity = vectors[start : start + _BLOCK_ITEMS] @ vectors.T
-        nearest = np.argpartition(-similarity, count - 1, axis=1)[:, :count]
-        for offset, (columns, row) in enumerate(zip(nearest, similarity, strict=True)):
-            # The position settles ties, so that the order is the same on every run.
-            yield start + offset, columns[np.lexsort((columns, -row[columns]))].tolist()
-
-
-def _scored(pairs: Sequence[LabelledPair], settings: PerturbationSection, encoder: Encoder) -> list[_Scored]:
-    widest = settings.model_copy(update=_WIDEST)
-    scored = []
-    for start in range(0, len(pairs), _PAIRS_AT_ONCE):
-        part = pairs[start : start + _PAIRS_AT_ONCE]
-        measured = measure([ItemPair(pair.item, pair.candidate) for pair in part], widest, encoder)
-        for pair, result in zip(part, measured, strict=True):
-            distance = math.inf if result.measurements is None else result.measurements.semantic_distance
-            reason = None if result.rejection is None else result.rejection.reason
-            scored.append(_Scored(pair.item.item_id, pair.equivalent, pair.nearest, reason, distance))
-    return scored
-
-
-def _halves(scored: Sequence[_Scored], seed: int) -> tuple[list[_Scored], list[_Scored]]:
+def _halves(scored: Sequence[Scored], seed: int) -> tuple[list[Scored], list[Scored]]:
     with_equivalents = {one.item_id for one in scored if one.equivalent}
     order = sorted(
         {one.item_id for one in scored},
@@ -235,7 +168,7 @@ def _halves(scored: Sequence[_Scored], seed: int) -> tuple[list[_Scored], list[_
     return [one for one in scored if one.item_id in learning], [one for one in scored if one.item_id not in learning]
 
 
-def _check_held_out(held_out: Sequence[_Scored]) -> None:
+def _check_held_out(held_out: Sequence[Scored]) -> None:
     if len({one.equivalent for one in held_out}) < 2:
         raise BadInputError(
             "no equivalent, or no different, pair is left to hold out: pairs are split by item, so give pairs of "
@@ -243,7 +176,7 @@ def _check_held_out(held_out: Sequence[_Scored]) -> None:
         )
 
 
-def _counts(scored: Sequence[_Scored]) -> PairCounts:
+def _counts(scored: Sequence[Scored]) -> PairCounts:
     kept = [one for one in scored if one.reason is None]
     return PairCounts(
         equivalent=sum(one.equivalent for one in scored),
@@ -253,31 +186,33 @@ def _counts(scored: Sequence[_Scored]) -> PairCounts:
     )
 
 
-def _rates(name: str, low: float, high: float, scored: Sequence[_Scored]) -> WindowRates:
-    def share(part: list[_Scored]) -> tuple[int, int, float]:
-        return sum(low <= one.gate_distance <= high for one in part), len(part), _LEVEL
-
+def _rates(name: str, gate: Gate, scored: Sequence[Scored]) -> WindowRates:
     return WindowRates(
         window=name,
-        min_semantic_distance=low,
-        max_semantic_distance=high,
-        true_admits=wilson(*share([one for one in scored if one.equivalent])),
-        false_admits=wilson(*share([one for one in scored if not one.equivalent])),
-        nearest_admits=wilson(*share([one for one in scored if one.nearest])),
+        min_semantic_distance=gate.low,
+        max_semantic_distance=gate.high,
+        min_margin=gate.margin,
+        true_admits=share([one for one in scored if one.equivalent], gate),
+        false_admits=share([one for one in scored if not one.equivalent], gate),
+        nearest_admits=share([one for one in scored if one.nearest], gate),
     )
 
 
-def _rejections(scored: Sequence[_Scored], high: float) -> dict[str, int]:
-    reasons = Counter(one.reason or TOO_FAR for one in scored if one.equivalent and (one.reason or one.distance > high))
+def _rejections(scored: Sequence[Scored], window: LearnedWindow) -> dict[str, int]:
+    reasons = Counter(
+        one.reason or (TOO_FAR if one.distance > window.high else ANOTHER_ITEM)
+        for one in scored
+        if one.equivalent and (one.reason or not window.admits(one.placed))
+    )
     return dict(sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-def _by_label(scored: Sequence[_Scored], distances: Sequence[float]) -> tuple[FloatArray, FloatArray]:
+def _by_label(scored: Sequence[Scored], distances: Sequence[float]) -> tuple[FloatArray, FloatArray]:
     values, equivalent = np.asarray(distances), np.asarray([one.equivalent for one in scored])
     return values[equivalent], values[~equivalent]
 
 
-def _histogram(scored: Sequence[_Scored]) -> tuple[DistanceBin, ...]:
+def _histogram(scored: Sequence[Scored]) -> tuple[DistanceBin, ...]:
     measured = [one for one in scored if math.isfinite(one.distance)]
     # The small addend sees to it that 0.06 falls into the bin that it begins, whatever 0.06 / 0.02 is in binary.
     bins = Counter((math.floor(one.distance / BIN_WIDTH + 1e-6), one.equivalent) for one in measured)
@@ -286,7 +221,3 @@ def _histogram(scored: Sequence[_Scored]) -> tuple[DistanceBin, ...]:
         DistanceBin(low=round(index * BIN_WIDTH, 4), equivalent=bins[index, True], different=bins[index, False])
         for index in range(last + 1)
     )
-
-
-def _short(digest: str) -> str:
-    return digest[: len("sha256:") + 12]

@@ -5,21 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from proctor.domain.errors import BadInputError
 from proctor.domain.item import Item, Measurements, Rejection
 from proctor.domain.suite import PerturbationSection
 from proctor.perturbation.admission.gate import (
     EMPTY,
     NOT_TEXT,
     TOO_LONG,
+    Placed,
     Screened,
     rounded_distance,
+    rounded_margin,
     screen,
     surface,
     weigh,
 )
 from proctor.perturbation.admission.renaming import undone
 from proctor.perturbation.candidate import Candidate
-from proctor.perturbation.encoder import Encoder, distances
+from proctor.perturbation.distances import PairDistances
+from proctor.perturbation.encoder import Encoder
+from proctor.perturbation.other_items import OtherItems
 from proctor.text.invariants import broken_invariants
 
 #: What the gate turns away as no text to measure.
@@ -44,50 +49,64 @@ class Measured(NamedTuple):
     """Why the gate turns it away; None when it admits it."""
 
 
-def measure(pairs: Sequence[ItemPair], settings: PerturbationSection, encoder: Encoder) -> list[Measured]:
+def measure(
+    pairs: Sequence[ItemPair],
+    settings: PerturbationSection,
+    encoder: Encoder,
+    *,
+    others: OtherItems | None = None,
+) -> list[Measured]:
     """Measure pairs, each text embedded once.
 
     Unlike a build, which stops at the first check that a candidate fails, this measures the distance of every pair:
     a window can be judged only from those outside it.
 
+    Args:
+        pairs: items with rewordings.
+        settings: the suite's, with the window and the margin that a calibrated gate has learned.
+        encoder: measures the distances.
+        others: the benchmark's questions, where the settings ask for a margin.
+
     Raises:
+        BadInputError: when the settings ask for a margin, and there are no other items to measure it from.
         EncoderError: when distances cannot be measured.
     """
-    screened = [screen(pair.item, pair.candidate, settings) for pair in pairs]
-    texts = list(
-        dict.fromkeys(
-            text
-            for pair, result in zip(pairs, screened, strict=True)
-            if not _unmeasurable(result)
-            for text in (pair.item.question, pair.candidate.question)
+    if settings.min_margin is not None and others is None:
+        raise BadInputError(
+            f"the gate asks for a margin of {settings.min_margin:g} to the benchmark's other items, and their "
+            "questions did not come with the pairs"
         )
-    )
-    rows = {text: row for row, text in enumerate(texts)}
-    vectors = encoder.encode(texts)
-    measured = []
-    for pair, result in zip(pairs, screened, strict=True):
-        if isinstance(result, Rejection) and _unmeasurable(result):
-            measured.append(Measured(None, (), result))
-            continue
-        left, right = rows[pair.item.question], rows[pair.candidate.question]
-        # Two embeddings of one text may differ in their last digits, a text from itself may not.
-        distance = float(distances(vectors[[left]], vectors[[right]])[0]) if left != right else 0.0
-        measured.append(_judged(pair, result, distance, settings))
-    return measured
+    screened = [screen(pair.item, pair.candidate, settings) for pair in pairs]
+    texts = [
+        (pair.item.question, pair.candidate.question)
+        for pair, result in zip(pairs, screened, strict=True)
+        if not _unmeasurable(result)
+    ]
+    placed = iter(PairDistances(encoder, others=others).placed(texts))
+    return [
+        Measured(None, (), result)
+        if isinstance(result, Rejection) and _unmeasurable(result)
+        else _judged(pair, result, next(placed), settings)
+        for pair, result in zip(pairs, screened, strict=True)
+    ]
 
 
 def _unmeasurable(result: object) -> bool:
     return isinstance(result, Rejection) and result.reason in _NOT_MEASURED
 
 
-def _judged(pair: ItemPair, screened: Screened | Rejection, distance: float, settings: PerturbationSection) -> Measured:
+def _judged(pair: ItemPair, screened: Screened | Rejection, placed: Placed, settings: PerturbationSection) -> Measured:
     item, candidate = pair
     if isinstance(screened, Screened):
         # What passed keeps every invariant, and looking again would cost more than all the rest.
         broken: tuple[str, ...] = ()
-        verdict = weigh(item, candidate, screened, distance, settings)
+        verdict = weigh(item, candidate, screened, placed, settings)
     else:
         broken = tuple(broken_invariants(item.question, undone(candidate.question, candidate.provenance)))
         verdict = screened
-    measurements = Measurements(semantic_distance=rounded_distance(distance), **surface(item, candidate)._asdict())
+    measurements = Measurements(
+        semantic_distance=rounded_distance(placed.distance),
+        margin=None if placed.margin is None else rounded_margin(placed.margin),
+        **surface(item, candidate)._asdict(),
+    )
     return Measured(measurements, broken, verdict if isinstance(verdict, Rejection) else None)

@@ -9,7 +9,7 @@ from typing import Final
 
 from proctor.domain.errors import BadInputError
 from proctor.domain.suite import PerturbationSection
-from proctor.perturbation.admission.gate import EMPTY, SURFACE_TOO_CLOSE, TOO_CLOSE, TOO_FAR, UNCHANGED
+from proctor.perturbation.admission.gate import ANOTHER_ITEM, EMPTY, SURFACE_TOO_CLOSE, TOO_CLOSE, TOO_FAR, UNCHANGED
 from proctor.perturbation.library.store import Outcome
 from proctor.perturbation.strategies.model.replies import ANSWERED, MODEL_FAILED, REFUSED, REPEATED, TRUNCATED
 from proctor.text.invariants import CHECKS
@@ -81,6 +81,12 @@ def _mend(outcomes: Sequence[Outcome], settings: PerturbationSection, reasons: C
             "The rewordings look nearly like the originals: reword more, or ease the suite's surface limits "
             f"(max_token_overlap {settings.max_token_overlap:g}, max_containment {settings.max_containment:g}, "
             f"min_edit_distance {settings.min_edit_distance:g})."
+        )
+    if reason == ANOTHER_ITEM:
+        return (
+            f"Most rewordings are not nearer to their own item by {settings.min_margin:g} than to another one of the "
+            "benchmark: reword less freely, or learn the margin from rewordings like these that somebody has read, "
+            "with `proctor variants calibrate`."
         )
     if reason in CHECKS:
         return (

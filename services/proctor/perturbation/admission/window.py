@@ -1,4 +1,4 @@
-"""The end of the semantic window, learned from distances of pairs that are known to be equivalent or different.
+"""The end of the semantic window and the margin, learned from pairs that are known to be equivalent or different.
 
 Pure: numbers in, numbers out.
 """
@@ -6,6 +6,7 @@ Pure: numbers in, numbers out.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from proctor.domain.errors import BadInputError
 from proctor.domain.gate_calibration import Roc, RocPoint
+from proctor.perturbation.admission.gate import Placed
 
 #: One unit of the last digit to which distances are rounded before they are weighed.
 STEP: Final = 1e-4
@@ -42,24 +44,37 @@ class Goals(NamedTuple):
 
 
 class LearnedWindow(NamedTuple):
-    """The end of a window, and which of the two kinds of pairs decided it."""
+    """Where a gate ends, and which of the two kinds of pairs decided it."""
 
     high: float
+    """The greatest distance from the own item."""
+    margin: float
+    """The least margin to any other item."""
     bounded_by: Literal["equivalent", "different"]
+
+    def admits(self, placed: Placed) -> bool:
+        """Whether it admits what another check does not turn away."""
+        return placed.distance <= self.high and (placed.margin is None or placed.margin >= self.margin)
 
 
 def learn_window(
-    equivalent: Sequence[float], different: Sequence[float], different_total: int, goals: Goals
+    equivalent: Sequence[Placed], different: Sequence[Placed], different_total: int, goals: Goals
 ) -> LearnedWindow:
-    """Where the window ends.
+    """Where the window ends, and how large a margin is asked for.
 
-    At the smallest distance that holds the wanted share of the equivalent pairs; nearer, where that would admit more
-    of the different pairs than is allowed. Not at the greatest distance that the different pairs allow: the other
-    checks leave so few of them that they hardly bound it, and a window wider than rewordings need lets in only what
-    is none. Pairs at the same distance are admitted, or not, together.
+    Both are as narrow as rewordings allow, and together: by turns the window gives up the farthest of the equivalent
+    pairs and the margin the one with the least margin, as long as the wanted share of them all is held; and further,
+    where more different pairs would be admitted than are allowed. So there is one row of gates, each within the one
+    before it, and the goals pick one of them: a higher share of equivalent pairs never narrows the gate, and a lower
+    one of different pairs never widens it.
+
+    The window does not end at the greatest distance that the different pairs allow: the other checks leave so few of
+    them that they hardly bound it, and a gate wider than rewordings need lets in only what is none. The margin is
+    above 0 whatever was learned: another item must never be as near as the own one.
 
     Args:
-        equivalent: distances, rounded to 4 digits, of equivalent pairs that pass the gate's other checks.
+        equivalent: where equivalent pairs stand that pass the gate's other checks, rounded to 4 digits. Without a
+            margin where they have their item's question as it is.
         different: the same of different pairs that pass them.
         different_total: all different pairs, whether or not they pass.
         goals: the shares to reach.
@@ -68,20 +83,35 @@ def learn_window(
         BadInputError: with too few pairs, and where the different pairs leave no room for any equivalent one.
     """
     _check_counts(len(equivalent), different_total, goals)
-    near = sorted(equivalent)
-    # A window from 0 to 0 would be empty.
-    wanted = max(STEP, near[math.ceil(goals.true_admits * len(near) - 1e-9) - 1])
+    near = sorted(one.distance for one in equivalent)
+    # Without any, as where options alone are reordered, nothing says how large a margin may be.
+    wide = sorted((one.margin for one in equivalent if one.margin is not None), reverse=True) or [STEP]
+    wanted = math.ceil(goals.true_admits * len(near) - 1e-9)
     allowed = math.floor(goals.false_admits * different_total + 1e-9)
-    if len(different) <= allowed or (first := sorted(different)[allowed]) > wanted:
-        return LearnedWindow(wanted, "equivalent")
-    high = round(first - STEP, 4)
-    if high < near[0] or high <= 0:
+
+    def gate(given_up: int, bounded_by: Literal["equivalent", "different"] = "equivalent") -> LearnedWindow:
+        farthest = near[len(near) - 1 - (given_up + 1) // 2]
+        least = wide[max(0, len(wide) - 1 - given_up // 2)]
+        # A window from 0 to 0 would be empty.
+        return LearnedWindow(max(STEP, farthest), max(STEP, least), bounded_by)
+
+    def holds(given_up: int) -> bool:
+        return sum(map(gate(given_up).admits, equivalent)) >= wanted
+
+    def keeps(given_up: int) -> bool:
+        return sum(map(gate(given_up).admits, different)) <= allowed
+
+    steps = range(2 * len(near) - 1)
+    first = max(0, bisect_left(steps, True, key=lambda given_up: not holds(given_up)) - 1)
+    last = bisect_left(steps, True, lo=first, key=keeps)
+    if last == len(steps) or not any(map(gate(last).admits, equivalent)):
         raise BadInputError(
-            f"{allowed + 1} of the {different_total} different pairs are as near as {first:.4f}, nearer than any "
-            f"equivalent pair ({near[0]:.4f}): this encoder cannot tell them apart. Check the labels, raise "
-            "--false-admits, or use another encoder"
+            f"more than {allowed} of the {different_total} different pairs are as near to the item, and as far from "
+            f"all others, as any equivalent pair ({near[0]:.4f}): this encoder cannot tell them apart. Check the "
+            "labels, raise --false-admits, or use another encoder"
         )
-    return LearnedWindow(high, "different")
+    # Where no gate holds the wanted share, it is other items that are as near as the own one.
+    return gate(last, "equivalent" if last == first and holds(first) else "different")
 
 
 def roc(equivalent: FloatArray, different: FloatArray) -> Roc:

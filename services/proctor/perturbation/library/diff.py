@@ -120,4 +120,10 @@ def _asked(entry: Entry) -> str:
 
 def _settings(a: Header, b: Header) -> tuple[ChangedSetting, ...]:
     left, right = ({name: getattr(header, name) for name in _RECIPE} | header.settings.plain() for header in (a, b))
-    return tuple(ChangedSetting(name=name, a=left[name], b=right[name]) for name in left if left[name] != right[name])
+    # A field that was added later stands only where it says something.
+    names = dict.fromkeys([*left, *right])
+    return tuple(
+        ChangedSetting(name=name, a=left.get(name), b=right.get(name))
+        for name in names
+        if left.get(name) != right.get(name)
+    )

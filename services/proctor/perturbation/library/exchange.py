@@ -15,7 +15,14 @@ from proctor.domain.item import Item
 from proctor.formats.faults import Faults, TooManyFaults, shown
 from proctor.formats.variant_lines import Entry, Header, VariantsFile
 from proctor.perturbation.encoder import Encoder
-from proctor.perturbation.library.regate import Admitted, check_measured_here, check_recipes, gate_again, gate_as_stated
+from proctor.perturbation.library.regate import (
+    Admitted,
+    check_measurable,
+    check_measured_here,
+    check_recipes,
+    gate_again,
+    gate_as_stated,
+)
 from proctor.perturbation.library.store import Origin, Outcome, VariantLibrary, library_key
 from proctor.perturbation.strategies.compose import Chain
 
@@ -37,7 +44,7 @@ def entries_of(
     items: Sequence[Item], header: Header, chain: Chain, encoder_fingerprint: str, library: VariantLibrary
 ) -> list[Entry]:
     """The items that the library knows under the header's settings, with what became of them."""
-    keys = [library_key(item, chain, header.settings, encoder_fingerprint) for item in items]
+    keys = [library_key(item, chain, header.settings, encoder_fingerprint, header.others) for item in items]
     known = library.find(keys)
     entries = []
     for item, key in zip(items, keys, strict=True):
@@ -61,7 +68,9 @@ def admit_file(file: VariantsFile, *, encoder: Encoder, library: VariantLibrary,
             does not admit, or an item for which the library holds another row; with file and line.
         EncoderError: when distances have to be measured and cannot be.
     """
-    if not remeasure:
+    if remeasure:
+        check_measurable(file)
+    else:
         check_measured_here(file, encoder)
     faults = Faults(file.source)
     admitted: list[Admitted] = []

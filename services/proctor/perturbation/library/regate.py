@@ -9,7 +9,7 @@ from proctor.domain.errors import BadInputError
 from proctor.domain.item import Rejection, Variant
 from proctor.formats.faults import Faults, shown
 from proctor.formats.variant_lines import Entry, Header, VariantsFile
-from proctor.perturbation.admission.gate import GATE_VERSION, rounded_distance, screen, weigh
+from proctor.perturbation.admission.gate import GATE_VERSION, Placed, rounded_distance, screen, weigh
 from proctor.perturbation.admission.renaming import CURRENCIES, RENAMED, STRATEGY
 from proctor.perturbation.candidate import Candidate
 from proctor.perturbation.encoder import Encoder, distances
@@ -30,6 +30,21 @@ class Admitted(NamedTuple):
     entry: Entry
     key: str
     outcome: Outcome
+
+
+def check_measurable(file: VariantsFile) -> None:
+    """Refuse to measure again what was weighed against a benchmark that is not in the file.
+
+    Raises:
+        BadInputError: for a gate with a margin, with the mend.
+    """
+    margin = file.header.settings.min_margin
+    if margin is not None:
+        raise BadInputError(
+            f"{file.source}:1: the gate asks for a margin of {margin:g} to the other items of the benchmark, whose "
+            "questions are not in the file, so it cannot be measured again: import without --remeasure, or run "
+            "`proctor variants build` on the suite"
+        )
 
 
 def check_measured_here(file: VariantsFile, encoder: Encoder) -> None:
@@ -99,7 +114,7 @@ def gate_again(file: VariantsFile, encoder: Encoder) -> list[Admitted]:
             distance = measured.get((entry.item.question, variant.question))
             if distance is not None:
                 spread.append(rounded_distance(distance))
-            verdicts.append(_gated(header, entry, variant, distance or 0.0))
+            verdicts.append(_gated(header, entry, variant, Placed(distance or 0.0)))
         outcome = Outcome(
             variants=tuple(one for one in verdicts if isinstance(one, Variant)),
             rejections=tuple(one for one in verdicts if isinstance(one, Rejection)),
@@ -111,7 +126,12 @@ def gate_again(file: VariantsFile, encoder: Encoder) -> list[Admitted]:
 
 def _key(header: Header, entry: Entry, encoder_fingerprint: str) -> str:
     return recipe_key(
-        entry.item, header.settings.perturbation_strategy, entry.data, header.settings, encoder_fingerprint
+        entry.item,
+        header.settings.perturbation_strategy,
+        entry.data,
+        header.settings,
+        encoder_fingerprint,
+        header.others,
     )
 
 
@@ -162,18 +182,21 @@ def _renames(old: str, new: str) -> bool:
 
 
 def _gate_fault(header: Header, entry: Entry, variant: Variant) -> str | None:
-    verdict = _gated(header, entry, variant, variant.measurements.semantic_distance)
+    measured = variant.measurements
+    if header.settings.min_margin is not None and measured.margin is None and variant.question != entry.item.question:
+        return "the header's settings ask for a margin to the benchmark's other items, and this variant states none"
+    verdict = _gated(header, entry, variant, Placed(measured.semantic_distance, measured.margin))
     if isinstance(verdict, Rejection):
         return f"the gate does not admit this variant: {verdict.reason} ({verdict.detail})"
     return None if verdict == variant else "the measurements of this variant are not those of its text"
 
 
-def _gated(header: Header, entry: Entry, variant: Variant, distance: float) -> Variant | Rejection:
+def _gated(header: Header, entry: Entry, variant: Variant, placed: Placed) -> Variant | Rejection:
     candidate = _candidate(variant)
     screened = screen(entry.item, candidate, header.settings)
     if isinstance(screened, Rejection):
         return screened
-    return weigh(entry.item, candidate, screened, distance, header.settings)
+    return weigh(entry.item, candidate, screened, placed, header.settings)
 
 
 def _candidate(variant: Variant) -> Candidate:

@@ -15,8 +15,9 @@ from typing import Any, Final, Literal, Protocol
 from pydantic import ValidationError
 
 from proctor import __version__
+from proctor.domain.answering_check import HeldVariant
 from proctor.domain.base import Frozen
-from proctor.domain.canonical import bytes_digest, canonical_json
+from proctor.domain.canonical import bytes_digest, canonical_json, json_digest
 from proctor.domain.errors import StoreError
 from proctor.domain.item import Item, Rejection, Variant
 from proctor.domain.suite import PerturbationSection
@@ -87,23 +88,42 @@ class Rows(Protocol):
         ...
 
 
-def library_key(item: Item, chain: Chain, settings: PerturbationSection, encoder_fingerprint: str) -> str:
-    """The digest of all that decides an item's outcome."""
-    return recipe_key(item, chain.name, chain.data_digests(item), settings, encoder_fingerprint)
+def library_key(
+    item: Item, chain: Chain, settings: PerturbationSection, encoder_fingerprint: str, others: str | None = None
+) -> str:
+    """The digest of all that decides an item's outcome.
+
+    Args:
+        item: the item.
+        chain: the strategies.
+        settings: the suite's, with the window and the margin that a calibrated gate has learned.
+        encoder_fingerprint: what measures the distances.
+        others: digest of the benchmark's questions, where the settings ask for a margin to them.
+    """
+    return recipe_key(item, chain.name, chain.data_digests(item), settings, encoder_fingerprint, others)
 
 
 def recipe_key(
-    item: Item, strategy: str, data: Sequence[str], settings: PerturbationSection, encoder_fingerprint: str
+    item: Item,
+    strategy: str,
+    data: Sequence[str],
+    settings: PerturbationSection,
+    encoder_fingerprint: str,
+    others: str | None = None,
 ) -> str:
     """The key from what is known of a chain where it cannot be made: its name and its data digests for the item."""
-    gate = (
+    gate: tuple[str | float, ...] = (
         GATE_VERSION,
         settings.min_semantic_distance,
         settings.max_semantic_distance,
         settings.max_token_overlap,
         settings.max_containment,
         settings.min_edit_distance,
+        *(("strict_relations",) if settings.strict_relations else ()),
     )
+    if settings.min_margin is not None:
+        # Only then, so that rows of gates without a margin keep their keys.
+        gate += (settings.min_margin, others or "")
     recipe = _recipe(strategy, settings.seed, gate, encoder_fingerprint, settings.num_variants_per_item)
     # The content hash leaves out what wordings are filled from, which most items do not have.
     plain = not item.dimension and not item.metadata
@@ -193,3 +213,34 @@ class VariantLibrary:
             return 0
         written = (origin or Origin.here()).model_dump(exclude={"created_at"})
         return self._rows.library_put({key: outcome.plain() for key, outcome in outcomes.items()}, written)
+
+    def hold(self, held: Iterable[HeldVariant], rule: str) -> None:
+        """Note what an answering check holds for reading; what the first check by a rule found of one stays.
+
+        Args:
+            held: the rewordings.
+            rule: `AnsweringCheckSection.rule_digest` of the check.
+        """
+        rows = {_held_key(one.variant_id, rule): one.plain() for one in held}
+        if rows:
+            self._rows.library_put(rows)
+
+    def held(self, variant_ids: Iterable[str], rule: str) -> dict[str, HeldVariant]:
+        """Of these rewordings the ones that an answering check by this rule held, by their identifiers.
+
+        Raises:
+            NewerVersionError: for a row that needs a newer Proctor.
+        """
+        found: dict[str, HeldVariant] = {}
+        for key, row in self._rows.library_get(sorted({_held_key(one, rule) for one in variant_ids})).items():
+            try:
+                one = HeldVariant.model_validate_json(row)
+            except ValidationError as error:
+                raise reading(f"the variant library's row {key}", error) from None
+            found[one.variant_id] = one
+        return found
+
+
+def _held_key(variant_id: str, rule: str) -> str:
+    """A row of its own beside the item's: that is never changed, and another rule may say otherwise."""
+    return json_digest({"schema": "held/1", "variant": variant_id, "rule": rule})

@@ -20,6 +20,9 @@ MAX_IN_FLIGHT_BYTES: Final = 2 * MAX_MESSAGE_BYTES
 MAX_CALIBRATION_PAIRS: Final = 20_000
 MAX_CALIBRATION_BYTES: Final = 32 << 20
 MAX_CALIBRATIONS: Final = 2
+#: What a gate with a margin keeps to the end of its stream: about 2 KiB a question with its vector.
+MAX_QUESTIONS: Final = 20_000
+MAX_QUESTION_BYTES: Final = 32 << 20
 
 
 class Limits(NamedTuple):
@@ -41,6 +44,10 @@ class Limits(NamedTuple):
     """Calibrations at once, of all streams: each keeps what it is sent."""
     max_streams_each: int = MAX_STREAMS_EACH
     """Streams at once of one caller, where callers have tokens of their own."""
+    max_questions: int = MAX_QUESTIONS
+    """Questions of a benchmark that a stream brings along for a margin to them, in which each counts once."""
+    max_question_bytes: int = MAX_QUESTION_BYTES
+    """The same in bytes of text."""
     batch_messages: int = _BATCH_MESSAGES
     """Messages that go through the encoder together."""
     batch_bytes: int = _BATCH_BYTES

@@ -94,11 +94,13 @@ class PerturbationService:
         """Reword items; see the contract in perturbation.proto."""
         async with self._stream(context, "Perturb"):
             messages = aiter(requests)
-            recipe = await self.run(self._engine.recipe, (await _opening(messages)).settings)
+            settings = (await _opening(messages)).settings
+            recipe = await self.run(self._engine.recipe, settings)
+            questions = await self.run(self._engine.questions, settings, self._limits)
             tally = Tally()
             async with aclosing(in_batches(messages, _bytes, self._limits)) as batches:
                 async for batch in batches:
-                    for reply in await self.run(self._engine.perturb, recipe, batch, tally.items):
+                    for reply in await self.run(self._engine.perturb, recipe, batch, tally.items, questions):
                         tally.add(reply)
                         await context.write(pb.PerturbReply(item=reply))
             encoder = self._engine.encoder()
@@ -109,13 +111,15 @@ class PerturbationService:
         """Measure pairs; see the contract in perturbation.proto."""
         async with self._stream(context, "Measure"):
             messages = aiter(requests)
-            section = await self.run(self._engine.section, (await _opening(messages)).settings)
+            settings = (await _opening(messages)).settings
+            section = await self.run(self._engine.section, settings)
+            questions = await self.run(self._engine.questions, settings, self._limits)
             measured = 0
             async with aclosing(in_batches(messages, _bytes, self._limits)) as batches:
                 async for batch in batches:
-                    for reply in await self.run(self._engine.measure, section, batch, measured):
+                    for reply in await self.run(self._engine.measure, section, batch, measured, questions):
                         await context.write(reply)
-                    measured += len(batch)
+                        measured += 1
 
     async def calibrate(
         self, requests: AsyncIterable[pb.CalibrateRequest | Unreadable], context: Any

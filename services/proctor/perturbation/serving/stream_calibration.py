@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
+from itertools import count
 from typing import Final
 
 from proctor.domain.ceilings import LimitError
 from proctor.domain.errors import BadInputError
-from proctor.domain.item import Rejection
+from proctor.domain.item import Item, Rejection
 from proctor.formats.gate_calibration import gate_calibration_bytes
 from proctor.perturbation.admission.calibration import LabelledPair, calibrate
 from proctor.perturbation.admission.window import Goals
@@ -19,6 +20,7 @@ from proctor.perturbation.serving.convert import BAD_ITEM, item_name, not_readab
 from proctor.perturbation.serving.isolation import Line, worked_on
 from proctor.perturbation.serving.limits import Limits
 from proctor.perturbation.serving.rpc import perturbation_pb2 as pb
+from proctor.perturbation.serving.stream_questions import check_question, check_room
 from proctor.runtime.grpc.messages import Unreadable
 
 _EQUIVALENT: Final = {pb.LabelledPair.LABEL_EQUIVALENT: True, pb.LabelledPair.LABEL_DIFFERENT: False}
@@ -38,6 +40,7 @@ class CalibrationStream:
         self._encoder = RememberingEncoder(encoder)
         self._limits = limits
         self._bytes = 0
+        self._questions: set[str] = set()
         self._pairs: list[LabelledPair] = []
         self._reasons: Counter[str] = Counter()
         self._digest = hashlib.sha256()
@@ -55,7 +58,17 @@ class CalibrationStream:
                 f"a calibration takes at most {self._limits.max_calibration_bytes >> 20} MiB of pairs: take fewer, or "
                 "shorter ones"
             )
-        lines = [_read(place, message) for place, message in enumerate(batch)]
+        brought = [
+            message.question
+            for message in batch
+            if not isinstance(message, Unreadable) and message.WhichOneof("content") == "question"
+        ]
+        self._ask(brought)
+        lines = [
+            _read(place, message)
+            for place, message in enumerate(batch)
+            if isinstance(message, Unreadable) or message.WhichOneof("content") != "question"
+        ]
         for line in worked_on(lines, self._embedded):
             if isinstance(line.content, Rejection):
                 self._reasons[line.content.reason] += 1
@@ -81,6 +94,7 @@ class CalibrationStream:
             self._section,
             benchmark=self._benchmark,
             encoder=self._encoder,
+            items=self._benchmark_items(),
             goals=self._goals,
             inputs={"stream": f"sha256:{self._digest.hexdigest()}"},
         )
@@ -89,6 +103,22 @@ class CalibrationStream:
             conclusion=calibration.conclusion,
             rejections_by_reason=self._reasons,
         )
+
+    def _benchmark_items(self) -> list[Item] | None:
+        """The pairs' originals with the questions that came besides; None where there came none."""
+        if not self._questions:
+            return None
+        paired = {pair.item.item_id: pair.item for pair in self._pairs}
+        besides = sorted(self._questions - {item.question for item in paired.values()})
+        named = (f"question {number}" for number in count(1))
+        return [*paired.values(), *(Item(item_id=next(named), question=each, target="") for each in besides)]
+
+    def _ask(self, questions: Sequence[str]) -> None:
+        for question in questions:
+            check_question(question)
+        self._questions.update(questions)
+        check_room(len(self._questions), self._bytes, self._limits)
+        self._encoder.encode(questions)
 
     def _embedded(self, pairs: Sequence[LabelledPair]) -> Sequence[LabelledPair]:
         self._encoder.encode([text for pair in pairs for text in (pair.item.question, pair.candidate.question)])

@@ -20,6 +20,7 @@ STAGES: Final = ExtensionPoint(
     Stage,
     {
         "paraphrase": "proctor.router.stages.paraphrase:PARAPHRASE",
+        "check": "proctor.router.stages.check:CHECK",
         "transmit": "proctor.router.stages.transmit:TRANSMIT",
         "answer": "proctor.router.stages.answer:ANSWER",
     },
@@ -52,6 +53,11 @@ def stage_of(name: str) -> Stage:
         PluginError: when there is none of that kind here.
     """
     return STAGES.get(name.partition("-")[0])
+
+
+def which_of(stage: Stage, name: str) -> int:
+    """Which of the models of its role a stage asks under the ledger's name of it, from 0."""
+    return int(name.split("-")[1]) - 1 if stage.asks_several else 0
 
 
 def due(audit: AuditView) -> Stage | None:
@@ -90,7 +96,8 @@ def ledger_stage(audit: AuditView) -> str | None:
 def pool_of(inputs: AuditInputs, stage: str) -> str | None:
     """The pool of servers that a stage asks, by the ledger's name of it; None where there is no such stage here."""
     try:
-        endpoint = inputs.endpoint_of(stage_of(stage).asks)
+        found = stage_of(stage)
     except PluginError:
         return None
+    endpoint = inputs.endpoint_of(found.asks, which_of(found, stage))
     return None if endpoint is None else endpoint.pool

@@ -57,6 +57,8 @@ class Stage(ABC):
     """The state of an audit while this stage is under way."""
     asks: ClassVar[Role]
     """Whose endpoint is asked, at whose price."""
+    asks_several: ClassVar[bool] = False
+    """Whether there are several models of that role; the first number in its name then says which, from 1."""
     asked_for: ClassVar[str]
     """What its model is asked for, as a person would say it, in the plural."""
     counted_as: ClassVar[str] = "trials"

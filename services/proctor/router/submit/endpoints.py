@@ -1,17 +1,14 @@
-"""Which endpoints a suite asks: those of the model under audit, of the model that rewords, and of the routers."""
+"""Which endpoints a suite asks: those of the model under audit, of the model that rewords, of the routers, and of the
+solvers of the answering check (`proctor.router.submit.solvers`)."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from proctor.domain.backends import BACKENDS
 from proctor.domain.endpoint import EndpointSpec
-from proctor.domain.endpoint_url import backend_of
 from proctor.domain.errors import BadInputError
-from proctor.domain.suite import Backend, Suite
-from proctor.domain.url import shown
-from proctor.router.submit.allowed import Allowed, allowed_endpoint, hold_private
-from proctor.router.submit.privacy import private_by_word
+from proctor.domain.suite import Suite
+from proctor.router.submit.allowed import Allowed, allowed_endpoint
+from proctor.router.submit.solvers import solver_endpoints
+from proctor.router.submit.specs import endpoint_spec, held_endpoint
 from proctor.runtime.settings import Settings
 
 _AUDITED = "model_config.endpoint"
@@ -33,7 +30,7 @@ def resolve_endpoint(suite: Suite, settings: Settings, *, at_terminal: bool = Fa
             not see the suite's private dataset.
     """
     found = audited_endpoint(suite, settings)
-    return _spec(
+    return endpoint_spec(
         found,
         found.backend,
         served_name=suite.model.name_on_endpoint,
@@ -56,7 +53,7 @@ def resolve_paraphraser(suite: Suite, settings: Settings, *, at_terminal: bool =
     found = paraphraser_endpoint(suite, settings)
     if name is None or found is None:
         return None
-    return _spec(
+    return endpoint_spec(
         found,
         section.backend,
         served_name=section.served_name or name.rsplit("/", 1)[-1],
@@ -80,7 +77,7 @@ def resolve_router(suite: Suite, settings: Settings, *, at_terminal: bool = Fals
         return None
     itself = section.model is None
     name = suite.model.name_on_endpoint if section.model is None else section.model.rsplit("/", 1)[-1]
-    return _spec(
+    return endpoint_spec(
         found,
         section.backend,
         served_name=section.served_name or name,
@@ -96,7 +93,7 @@ def audited_endpoint(suite: Suite, settings: Settings) -> Allowed:
     Raises:
         BadInputError: as `resolve_endpoint` does.
     """
-    found = _for(suite, allowed_endpoint(_AUDITED, suite.model.endpoint, settings), _AUDITED, settings)
+    found = held_endpoint(suite, allowed_endpoint(_AUDITED, suite.model.endpoint, settings), _AUDITED, settings)
     # A model that is asked at the same place is spoken to in the same way.
     return found._replace(backend=suite.model.backend or found.backend)
 
@@ -136,7 +133,7 @@ def asked_endpoints(suite: Suite, settings: Settings) -> dict[str, Allowed]:
         _PARAPHRASER: paraphraser_endpoint(suite, settings),
         _ROUTER: router_endpoint(suite, settings),
     }
-    return {field: one for field, one in found.items() if one is not None}
+    return {field: one for field, one in found.items() if one is not None} | solver_endpoints(suite, settings)
 
 
 def paraphraser_notes(suite: Suite, settings: Settings) -> tuple[str, ...]:
@@ -190,42 +187,15 @@ def named_endpoints(suite: Suite) -> tuple[str, ...]:
     section = suite.perturbation
     reworder = section.paraphraser.endpoint or section.paraphrase_model if section.asks_a_model else None
     router = suite.protocol.router.endpoint or suite.protocol.router.model if suite.protocol.asks_routers else None
-    return (suite.model.endpoint, *(name for name in (reworder, router) if name is not None))
+    solvers = () if section.answering_check is None else section.answering_check.solvers
+    beside = (reworder, router, *(solver.endpoint for solver in solvers))
+    return (suite.model.endpoint, *(name for name in beside if name is not None))
 
 
 def _beside(field: str, endpoint: str | None, model: str | None, suite: Suite, settings: Settings) -> Allowed:
     """The endpoint of a model beside the audited one: its own, the one that is named like it, or the audited's."""
     if endpoint is not None:
-        return _for(suite, allowed_endpoint(field, endpoint, settings), field, settings)
+        return held_endpoint(suite, allowed_endpoint(field, endpoint, settings), field, settings)
     if model is not None and model in settings.endpoints:
-        return _for(suite, allowed_endpoint(field, model, settings), field, settings)
+        return held_endpoint(suite, allowed_endpoint(field, model, settings), field, settings)
     return audited_endpoint(suite, settings)
-
-
-def _for(suite: Suite, found: Allowed, field: str, settings: Settings) -> Allowed:
-    """The endpoint, if it may see the suite's items, as far as the suite says which they are."""
-    hold_private(private_by_word(suite, settings), found, field)
-    return found
-
-
-def _spec(found: Allowed, backend: Backend | None, *, at_terminal: bool, **asked: Any) -> EndpointSpec:
-    listed = found.listed
-    spoken = backend or found.backend or backend_of(found.url)
-    if found.public_only and spoken not in BACKENDS.built_in:
-        # Proctor's own connect to no address that is not public. What a plug-in connects to is not seen from here.
-        raise BadInputError(
-            f"{shown(found.name)} is named by nobody here, and the backend {spoken!r} is a plug-in, which cannot be "
-            "held to public addresses; have the operator name it in PROCTOR_ENDPOINTS, or use another backend"
-        )
-    said: dict[str, Any] = {} if listed is None else {"max_in_flight": listed.max_in_flight}
-    if listed is not None and found.whole:
-        said |= {"replicas": listed.replicas, "balance": listed.balance, "discovery": listed.discovery}
-    return EndpointSpec(
-        backend=spoken,
-        url=found.url,
-        public_only=found.public_only,
-        # Where suites may bring public URLs, they come from many: a key for those is bound to its host.
-        gets_keys=listed is not None or (at_terminal and not found.public_only),
-        **said,
-        **asked,
-    )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from proctor.domain.card import ContentDigests
+from proctor.domain.gate_calibration import WITHOUT_MARGIN
 from proctor.domain.hub import NO_HUB, HubAccess
-from proctor.domain.manifest import ItemSet
+from proctor.domain.item import Item
+from proctor.domain.manifest import ItemSet, QuestionSet
 from proctor.domain.suite import Suite
+from proctor.formats.clusters import related_notes
 from proctor.formats.gate_calibration import parse_gate_calibration
 from proctor.formats.items import load_items, select_items
 from proctor.formats.named_file import read_named_file
@@ -29,6 +33,8 @@ class AuditData(NamedTuple):
     rewordings: bytes | None
     calibration: bytes | None
     contents: ContentDigests
+    questions: QuestionSet | None
+    """Of the whole benchmark; None where the gate keeps no margin to its other items."""
     notes: tuple[str, ...]
     """What a person should know of the data, e.g. that the file holds fewer items than the sample asks for."""
 
@@ -52,8 +58,12 @@ def gather(
     loaded = load_items(suite.dataset, base, bundle, benchmarks, hub=hub)
     rewordings = _named_file("rewordings_path", suite.perturbation.rewordings_path, base)
     calibration = _named_file("calibration_path", calibration_path(suite), base)
+    min_margin, notes = suite.perturbation.min_margin, loaded.notes(suite.dataset)
     if calibration is not None:
-        parse_gate_calibration(calibration, str(base / str(calibration_path(suite))))
+        learned = parse_gate_calibration(calibration, str(base / str(calibration_path(suite))))
+        min_margin = learned.min_margin
+        if min_margin is None:
+            notes += (f"{calibration_path(suite)} {WITHOUT_MARGIN}",)
     items = select_items(loaded.items, suite.dataset)
     if suite.protocol.asks_routers:
         check_options(items)
@@ -64,8 +74,14 @@ def gather(
         rewordings=rewordings,
         calibration=calibration,
         contents=content_digests(suite, base, bundle, benchmarks),
-        notes=tuple(loaded.notes(suite.dataset)),
+        questions=None if min_margin is None else question_set(loaded.items),
+        notes=(*notes, *related_notes(items, suite.dataset)),
     )
+
+
+def question_set(items: Sequence[Item]) -> QuestionSet:
+    """What the items of a benchmark ask."""
+    return QuestionSet(questions=tuple(sorted({item.question for item in items})))
 
 
 def _named_file(field: str, name: str | None, base: Path) -> bytes | None:

@@ -37,6 +37,8 @@ def check_sizes(items: Sequence[Item], suite: Suite) -> None:
     for item in items:
         prompts += wordings * _checked(suite.prompt, item.item_id, item.question, item.choices, None)
         texts += wordings * (utf8_bytes(item.question) + sum(map(utf8_bytes, item.choices)))
+    if (check := suite.perturbation.answering_check) is not None:
+        prompts *= 1 + check.samples * len(check.solvers)
     _check_sum(texts, MAX_WORDINGS_BYTES, "items and the rewordings of them", len(items), suite)
     _check_sum(prompts, MAX_PROMPTS_BYTES, "prompts of the items and of the rewordings", len(items), suite)
 

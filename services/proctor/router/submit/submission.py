@@ -17,9 +17,11 @@ from proctor.router.inputs import AuditInputs
 from proctor.router.states import Cause, before
 from proctor.router.submit.endpoints import resolve_endpoint, resolve_paraphraser, resolve_router
 from proctor.router.submit.gathering import AuditData, hold_content_private
+from proctor.router.submit.solvers import resolve_solvers
 from proctor.router.submit.terms import terms_of
 from proctor.runtime.artifacts.chunks import put_items
 from proctor.runtime.artifacts.store import ArtifactStore, put_model
+from proctor.runtime.records.requests import RequestTakenError
 from proctor.runtime.records.store import AuditRecord, AuditState, Records
 from proctor.runtime.settings import Settings
 
@@ -74,6 +76,7 @@ def submit(
     at_terminal: bool = False,
     submitter: Submitter = LOCAL,
     admit: Callable[[AuditRecord | None], AbstractContextManager[None]] = _anyone,
+    request: str | None = None,
 ) -> Submission:
     """Put an audit on record, or find the unfinished one of the same subject.
 
@@ -91,21 +94,25 @@ def submit(
         admit: entered around the moment at which the audit begins, or begins again, with what was found on record.
             What it raises leaves the records as they were.
         at_terminal: see `resolve_endpoint`.
+        request: the request on record whose audit it becomes, which has one and no more.
 
     Raises:
+        RequestTakenError: when the request has another audit already.
         BadInputError: when an endpoint of the suite may not be asked here or not be sent its items, a strategy asks a
-            model and the suite names none, or the cost is limited and an endpoint has no prices; nothing is on record
-            then.
+            model and the suite names none, a solver is the model under audit, or the cost is limited and an endpoint
+            has no prices; nothing is on record then.
         NewerVersionError: when its last audit did not end and needs a newer Proctor.
         StoreError: when the record store went away meanwhile.
     """
     suite = data.suite
     terms = terms_of(suite, settings, submitter.name)
     hold_content_private(data, settings)
+    audited = resolve_endpoint(suite, settings, at_terminal=at_terminal)
     steered: dict[str, Any] = {
-        "endpoint": resolve_endpoint(suite, settings, at_terminal=at_terminal),
+        "endpoint": audited,
         "paraphraser": resolve_paraphraser(suite, settings, at_terminal=at_terminal),
         "router": resolve_router(suite, settings, at_terminal=at_terminal),
+        "solvers": resolve_solvers(suite, audited, settings, at_terminal=at_terminal),
         "priority": priority,
         "paused": False,
         "terms": terms,
@@ -119,6 +126,7 @@ def submit(
         perturbation=put_model(artifacts, suite.perturbation),
         rewordings=artifacts.put(data.rewordings) if data.rewordings is not None else None,
         calibration=artifacts.put(data.calibration) if data.calibration is not None else None,
+        questions=put_model(artifacts, data.questions) if data.questions is not None else None,
         contents=data.contents,
         **steered,
     )
@@ -126,12 +134,15 @@ def submit(
         latest = unended(records, subject)
         if latest is None:
             with suppress(IntegrityError), admit(None):
-                created = records.create_audit(subject, suite.model_dump_json(by_alias=True), inputs.plain())
+                written = suite.model_dump_json(by_alias=True)
+                created = records.create_audit(subject, written, inputs.plain(), request=request)
                 return Submission(created, False)
             # Another put the same suite on record at the same moment: now there is one to go on with.
             continue
         # The stack may have come back on other ports: the endpoints are where they are now.
         earlier = inputs_of(latest)
+        if request is not None and not records.requests.attach(request, latest.audit_id):
+            raise RequestTakenError(f"request {request} has its audit already")
         with admit(latest):
             advanced = records.advance(
                 latest.audit_id,

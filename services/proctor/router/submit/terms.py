@@ -7,6 +7,7 @@ from proctor.domain.errors import BadInputError
 from proctor.domain.submitter import LOCAL_NAME
 from proctor.domain.suite import Suite
 from proctor.router.submit.endpoints import audited_endpoint, paraphraser_endpoint, router_endpoint
+from proctor.router.submit.solvers import solver_endpoints
 from proctor.router.terms import Terms
 from proctor.runtime.settings import Settings
 
@@ -22,8 +23,9 @@ def terms_of(suite: Suite, settings: Settings, submitter: str = LOCAL_NAME) -> T
         "paraphrase": paraphraser_endpoint(suite, settings),
         "transmit": router_endpoint(suite, settings),
     }
+    solvers = solver_endpoints(suite, settings).values()
     ceilings = settings.ceilings.of(submitter).budget
-    for found in asked.values():
+    for found in (*asked.values(), *solvers):
         if found is None or found.prices is not None:
             continue
         mend = "give it input_price_per_million and output_price_per_million in PROCTOR_ENDPOINTS (0 is a price)"
@@ -39,4 +41,5 @@ def terms_of(suite: Suite, settings: Settings, submitter: str = LOCAL_NAME) -> T
                 f"max_cost), but the endpoint {found.name!r} has no prices; have the operator {mend}"
             )
     prices = {name: found.prices for name, found in asked.items() if found is not None}
-    return Terms(budget=suite.budget, ceilings=ceilings, **prices)
+    check = tuple(found.prices for found in solvers)
+    return Terms(budget=suite.budget, ceilings=ceilings, check=check, **prices)

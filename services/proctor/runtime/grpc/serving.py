@@ -142,7 +142,7 @@ class ClientTls(NamedTuple):
         Raises:
             BadInputError: when a file cannot be read or used.
         """
-        pem = _checked_pem(self.certificate, self.key, self.authority)
+        pem = checked_pem(self.certificate, self.key, self.authority)
         return grpc.ssl_channel_credentials(
             None if self.authority is None else pem[self.authority],
             None if self.key is None else pem[self.key],
@@ -151,7 +151,7 @@ class ClientTls(NamedTuple):
 
 
 def _credentials(tls: Tls) -> Any:
-    pem = _checked_pem(tls.certificate, tls.key, tls.client_authority)
+    pem = checked_pem(tls.certificate, tls.key, tls.client_authority)
     authority = None if tls.client_authority is None else pem[tls.client_authority]
     return grpc.ssl_server_credentials(
         [(pem[tls.key], pem[tls.certificate])],
@@ -160,7 +160,7 @@ def _credentials(tls: Tls) -> Any:
     )
 
 
-def _checked_pem(certificate: Path | None, key: Path | None, authority: Path | None) -> dict[Path, bytes]:
+def checked_pem(certificate: Path | None, key: Path | None, authority: Path | None) -> dict[Path, bytes]:
     """The content of PEM files, once it is clear that they can be used: gRPC says so to its log alone."""
     pem: dict[Path, bytes] = {}
     for path in (certificate, key, authority):

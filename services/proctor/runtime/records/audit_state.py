@@ -18,7 +18,7 @@ class AuditState(StrEnum):
     TRANSMITTING = "transmitting"
     """The routers are being asked, where the suite has any."""
     ASKING = "asking"
-    """A stage of a plug-in asks its model, where the suite wants any."""
+    """The solvers of the answering check are asked, or the model of a plug-in's stage, where the suite wants any."""
     ANSWERING = "answering"
     SCORING = "scoring"
     REGISTERING = "registering"

@@ -22,7 +22,7 @@ from proctor.runtime.records.engine import open_engine
 logger = logging.getLogger(__name__)
 
 #: The version of the tables in `record_tables`, which is that of the newest migration.
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 #: By how many versions a store may be ahead of the program that uses it.
 AHEAD: Final = 1
 MIGRATIONS: Final = Path(__file__).with_name("migrations")

@@ -8,18 +8,21 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from proctor.domain.errors import NewerVersionError, StoreError
 from proctor.domain.problems import visible
+from proctor.domain.record.entry import EntryKind, LoggedEntry, decision_content
 from proctor.runtime.private import prepare_database
 from proctor.runtime.records.audit_state import AuditOnRecord, AuditRecord, AuditState, UnreadableAudit
+from proctor.runtime.records.decision_log import LogView, NoKey, SigningKey, append, hold_log, log_view
 from proctor.runtime.records.engine import (
     AWAY_WAITS_S,
     is_locked,
@@ -29,8 +32,11 @@ from proctor.runtime.records.engine import (
     outlasting,
     said,
 )
+from proctor.runtime.records.requests import AuditRequests, take
 from proctor.runtime.records.schema import prepare
 from proctor.runtime.records.tables import AUDITS, DECISIONS, FIDELITIES, LIBRARY, LIBRARY_ORIGINS, REGISTRATIONS
+from proctor.runtime.records.words import MAX_DETAIL_CHARACTERS as MAX_DETAIL_CHARACTERS
+from proctor.runtime.records.words import storable
 from proctor.runtime.retrying import retrying
 
 __all__ = ["AuditRecord", "AuditState", "Records", "UnreadableAudit"]
@@ -39,10 +45,11 @@ logger = logging.getLogger(__name__)
 
 #: SQLite's default limit of bound variables was 999 for many years; stay under it.
 _CHUNK = 900
-#: Characters of the words that an audit's row keeps of what went wrong. An endpoint may be quoted in them.
-MAX_DETAIL_CHARACTERS = 4_000
 #: Audits in memory at a time where all are gone through.
 _PAGE = 50
+#: Of a decision whose report lies nowhere.
+_NO_FILES: Final[Mapping[str, str]] = MappingProxyType({})
+_NO_KEY_GIVEN: Final = NoKey("whoever wrote it had no key")
 _STATES = frozenset(state.value for state in AuditState)
 
 
@@ -58,6 +65,7 @@ class Records:
         if url.startswith("sqlite:///"):
             _prepare_file(url)
         self._engine = open_engine(url)
+        self.requests = AuditRequests(self._engine)
         with ExitStack() as opening:
             opening.callback(self._engine.dispose)
             try:
@@ -83,17 +91,32 @@ class Records:
         """Give back the connections."""
         self._engine.dispose()
 
-    def create_audit(self, subject: str, suite: str, inputs: Mapping[str, Any]) -> AuditRecord:
-        """Add the next audit of a subject (the key of registry, model, version and suite).
+    def ping(self) -> None:
+        """Ask the store for nothing.
+
+        Raises:
+            StoreError: when it does not answer.
+        """
+        try:
+            with self._engine.connect() as connection:
+                connection.execute(sa.select(AUDITS.c.audit_id).limit(1))
+        except DBAPIError as error:
+            raise StoreError(f"the record store does not answer: {said(error)}") from error
+
+    def create_audit(
+        self, subject: str, suite: str, inputs: Mapping[str, Any], *, request: str | None = None
+    ) -> AuditRecord:
+        """Add the next audit of a subject, as the one of a request where one is named.
 
         Not given twice by itself: a transaction may have been committed whose end was not heard of, and there would be
         two audits.
 
         Raises:
             StoreError: when the store went away meanwhile. Whether the audit is on record is not known then.
+            RequestTakenError: when the request has an audit already; there is no other then.
         """
         try:
-            return self.audit(self._create_audit(subject, suite, inputs))
+            return self.audit(self._create_audit(subject, suite, inputs, request))
         except DBAPIError as error:
             if not is_passing(error):
                 raise
@@ -102,7 +125,7 @@ class Records:
                 "again, which goes on with the audit if it is there"
             ) from error
 
-    def _create_audit(self, subject: str, suite: str, inputs: Mapping[str, Any]) -> str:
+    def _create_audit(self, subject: str, suite: str, inputs: Mapping[str, Any], request: str | None) -> str:
         with self._engine.begin() as connection:
             last = connection.scalar(sa.select(sa.func.max(AUDITS.c.ordinal)).where(AUDITS.c.subject == subject))
             ordinal = (last or 0) + 1
@@ -119,6 +142,8 @@ class Records:
                     created_at=_now(),
                 )
             )
+            if request is not None:
+                take(connection, request, audit_id)
         return audit_id
 
     @outlasting
@@ -212,7 +237,7 @@ class Records:
         is refused when another has written meanwhile. False may also be said of a move that was made, where the store
         went away before it said so: the audit is then taken on by the reconciler.
         """
-        values: dict[str, Any] = {"state": state, "detail": _storable(detail)}
+        values: dict[str, Any] = {"state": state, "detail": storable(detail)}
         if inputs is not None:
             values["inputs"] = _inputs_json(inputs)
         statement = AUDITS.update().where(AUDITS.c.audit_id == audit_id, AUDITS.c.state.in_(list(expected)))
@@ -305,11 +330,84 @@ class Records:
         with self._engine.connect() as connection:
             return {found.key: found.row for found in connection.execute(statement)}
 
-    def decide(self, audit_id: str, event: Mapping[str, Any]) -> bool:
-        """Record the decision of an audit; False when it has one already, which then stays."""
-        return self._insert_once(
-            DECISIONS, audit_id=audit_id, event=json.dumps(dict(event), sort_keys=True), decided_at=_now()
-        )
+    @outlasting
+    def decide(
+        self,
+        audit_id: str,
+        event: Mapping[str, Any],
+        *,
+        files: Mapping[str, str] = _NO_FILES,
+        key: SigningKey | NoKey = _NO_KEY_GIVEN,
+    ) -> bool:
+        """Record the decision of an audit and its entry in the decision log; False when it has one, which then stays.
+
+        Row and entry are one transaction: there is never one without the other.
+
+        Args:
+            audit_id: the audit.
+            event: the decision event, as it goes out.
+            files: names of what lies in the report's folder, each with its digest.
+            key: what signs the entry.
+
+        Raises:
+            StoreError: when the log has lost its end, and nothing can be added.
+        """
+        now = _now()
+        content = decision_content(event, decided_at=now, files=files)
+        with self._engine.connect() as connection:
+            try:
+                # First: of two deciders of an audit the second fails here, before it holds up the log.
+                connection.execute(
+                    DECISIONS.insert().values(
+                        audit_id=audit_id, event=json.dumps(dict(event), sort_keys=True), decided_at=now
+                    )
+                )
+            except IntegrityError:
+                return False
+            append(connection, EntryKind.DECISION, audit_id, content, time=now, key=key)
+            connection.commit()
+        return True
+
+    @outlasting
+    def take_in(self, key: SigningKey | NoKey) -> list[str]:
+        """Add an entry, marked so, for every decision that has none; the audits whose decisions these are.
+
+        A Proctor of before there was a log leaves such decisions while a deployment is upgraded.
+
+        Raises:
+            StoreError: when a decision cannot be read, or the log has lost its end. Nothing is added then.
+        """
+        now, taken = _now(), list[str]()
+        with self._engine.begin() as connection:
+            hold_log(connection)
+            for row in LogView(connection).not_logged():
+                try:
+                    event = json.loads(row.event)
+                    content = decision_content(event, decided_at=row.decided_at, files={}, taken_in=True)
+                    append(connection, EntryKind.DECISION, row.audit_id, content, time=now, key=key)
+                except (ValueError, AttributeError) as error:
+                    raise StoreError(f"the decision of audit {row.audit_id} cannot be read: {error}") from None
+                taken.append(row.audit_id)
+        return taken
+
+    @outlasting
+    def logged(self, audit_id: str) -> list[LoggedEntry]:
+        """What the decision log has of an audit, in its order."""
+        with log_view(self._engine) as view:
+            return view.of_audit(audit_id)
+
+    @contextmanager
+    def log_view(self) -> Iterator[LogView]:
+        """The decision log and the decisions at one moment.
+
+        Raises:
+            StoreError: when the store goes away meanwhile.
+        """
+        try:
+            with log_view(self._engine) as view:
+                yield view
+        except DBAPIError as error:
+            raise StoreError(f"the record store cannot be read: {said(error)}") from error
 
     @outlasting
     def decision(self, audit_id: str) -> dict[str, Any] | None:
@@ -357,12 +455,6 @@ def _inputs_json(inputs: Mapping[str, Any]) -> str:
 def _chunks(keys: Sequence[str]) -> Iterator[list[str]]:
     for start in range(0, len(keys), _CHUNK):
         yield list(keys[start : start + _CHUNK])
-
-
-def _storable(text: str) -> str:
-    """Words that any database keeps: no NUL, no half of a surrogate pair, and no more of them than a person reads."""
-    whole = text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\N{REPLACEMENT CHARACTER}")
-    return whole if len(whole) <= MAX_DETAIL_CHARACTERS else whole[: MAX_DETAIL_CHARACTERS - 1] + "…"
 
 
 def _record_or_unreadable(row: sa.RowMapping) -> AuditRecord | UnreadableAudit:

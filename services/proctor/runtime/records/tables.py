@@ -58,3 +58,46 @@ REGISTRATIONS = sa.Table(
     sa.Column("audit_id", sa.String(64), primary_key=True),
     sa.Column("registry_version", sa.String(200), nullable=False),
 )
+#: The decision log. Rows are added and never changed: the migration lays triggers that refuse the rest.
+DECISION_LOG = sa.Table(
+    "decision_log",
+    METADATA,
+    sa.Column("sequence", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("audit_id", sa.String(64), nullable=False, index=True),
+    sa.Column("entry", sa.Text, nullable=False),
+    sa.Column("digest", sa.String(71), nullable=False),
+    sa.Column("signature", sa.String(88)),
+)
+#: The log's end, in one row. Whoever adds an entry writes it first, and so holds up the next one who does.
+DECISION_LOG_HEAD = sa.Table(
+    "decision_log_head",
+    METADATA,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("sequence", sa.Integer, nullable=False),
+    sa.Column("digest", sa.String(71)),
+)
+#: Audits that were asked for, each once: by a registry's event, by the reconciler, or under a caller's own key.
+AUDIT_REQUESTS = sa.Table(
+    "audit_requests",
+    METADATA,
+    sa.Column("key", sa.String(64), primary_key=True),
+    sa.Column("registry", sa.String(32), nullable=False),
+    sa.Column("model", sa.Text, nullable=False),
+    sa.Column("version", sa.Text, nullable=False),
+    sa.Column("suite_digest", sa.String(80), nullable=False),
+    sa.Column("origin", sa.String(32), nullable=False),
+    sa.Column("facts", sa.Text, nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("detail", sa.Text, nullable=False),
+    sa.Column("audit_id", sa.String(64)),
+    sa.Column("due_at", sa.BigInteger, nullable=False),
+    sa.Column("created_at", sa.String(32), nullable=False),
+    sa.Index("audit_requests_waiting", "state", "due_at"),
+)
+#: How far the reconciler has read a registry.
+REGISTRY_CURSORS = sa.Table(
+    "registry_cursors",
+    METADATA,
+    sa.Column("name", sa.String(80), primary_key=True),
+    sa.Column("cursor", sa.Text, nullable=False),
+)

@@ -57,6 +57,13 @@ class ScriptedRedis:
         """Close the connections."""
         self._redis.close()
 
+    def ping(self) -> None:
+        """See to it that the server answers."""
+        try:
+            self._redis.ping()
+        except redis.RedisError as error:
+            raise self._silent(error) from error
+
     def _run(
         self,
         script: Script[Key, Arguments, Row, Reply],

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
 
 from proctor.domain.channel_results import ChannelEvidence, Verdict
-from proctor.domain.evidence import PerturbationEvidence
+from proctor.domain.evidence import ClusterCount, PerturbationEvidence
 from proctor.domain.limitation import Limitation
 from proctor.domain.suite import Suite
-from proctor.evidence.answers import guess_chance, pair_answers
+from proctor.evidence.answers import cluster_labels, guess_chance, pair_answers
 from proctor.evidence.perturbation.channel import NULL_HYPOTHESIS, perturbation_evidence
 from proctor.evidence.perturbation.clean_control import choose_control
-from proctor.scorer.channels.channel import Channel, ChannelInputs
+from proctor.formats.clusters import related_text, unnamed_groups
+from proctor.scorer.channels.channel import Channel, ChannelInputs, Printed
 from proctor.scorer.page.phrases import counted, points
 
 
@@ -29,14 +32,16 @@ class PerturbationChannel(Channel):
     def weigh(self, inputs: ChannelInputs) -> PerturbationEvidence:
         """Pair the direct answers by item, choose a control where a clean model is on record, and weigh them."""
         suite, rows = inputs.suite, inputs.rows
-        paired = pair_answers(rows.answers(direct=True), rows.item_ids)
-        return perturbation_evidence(
+        paired = pair_answers(rows.answers(direct=True), rows.item_ids, cluster_labels(inputs.items))
+        found = perturbation_evidence(
             paired,
             suite.scoring,
             suite.governance,
             guess_chance(suite.scoring, inputs.items),
             choose_control(paired, inputs.clean_models),
         )
+        groups = unnamed_groups(inputs.items, suite.dataset)
+        return found if groups is None else found.model_copy(update={"unnamed_groups": groups})
 
     def limitations(self, suite: Suite, result: ChannelEvidence | None) -> tuple[Limitation, ...]:
         """That nothing was compared; or that the sample is small for the suite's limit, or the chance of a guess
@@ -61,13 +66,40 @@ class PerturbationChannel(Channel):
                     "was not estimated from score inflation.",
                 )
             )
+        if result is not None and result.clusters is not None:
+            said.append(_clustered(result.clusters))
+        if result is not None and result.unnamed_groups is not None:
+            said.append(Limitation(code="items_not_independent", text=related_text(result.unnamed_groups)))
         return tuple(said)
+
+    def printed(self, result: Mapping[str, Any], folder: Path) -> Printed | None:
+        """What the figures are over, where items come in clusters."""
+        if (clusters := result.get("clusters")) is None:
+            return None
+        line = (
+            f"figures are over {counted(clusters['n_clusters'], 'cluster', 'clusters')} of items, which tell as much "
+            f"as {clusters['effective']:.1f} of equal size"
+        )
+        return Printed({"clusters": clusters}, line)
+
+
+def _clustered(clusters: ClusterCount) -> Limitation:
+    few = clusters.effective < clusters.n_clusters
+    alike = f", which tell as much as {clusters.effective:.1f} of equal size" if few else ""
+    return Limitation(
+        code="clustered_items",
+        text="Items share what they are about: they come in "
+        f"{counted(clusters.n_clusters, 'cluster', 'clusters')}, the largest of "
+        f"{counted(clusters.largest, 'item', 'items')}{alike}. All figures of the comparison are over clusters, and "
+        "say less than those of as many independent items would.",
+    )
 
 
 def _too_few_items(result: PerturbationEvidence, limit: float) -> Limitation:
+    further = "" if result.clusters is None else ", in further clusters of these sizes,"
     more = (
-        f" About {counted(result.items_needed_to_approve, 'item', 'items')} would settle it if the effect stays as it "
-        "was measured."
+        f" About {counted(result.items_needed_to_approve, 'item', 'items')}{further} would settle it if the effect "
+        "stays as it was measured."
         if result.items_needed_to_approve is not None and result.items_needed_to_approve > result.n_items
         else ""
     )

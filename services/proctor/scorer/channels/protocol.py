@@ -7,6 +7,7 @@ from typing import Final
 from proctor.domain.channel_results import Verdict
 from proctor.domain.evidence import ProtocolEvidence
 from proctor.domain.trial import Arm
+from proctor.evidence.answers import cluster_labels
 from proctor.evidence.protocol.channel import protocol_evidence
 from proctor.scorer.channels.channel import Channel, ChannelInputs
 
@@ -28,6 +29,7 @@ class ProtocolChannel(Channel):
             inputs.rows.answers(direct=True),
             expected_arms=(Arm.CANONICAL, Arm.PERTURBED),
             level=inputs.suite.scoring.confidence_level,
+            clusters=cluster_labels(inputs.items),
         )
 
     def word(self, verdict: Verdict) -> str:

@@ -16,7 +16,7 @@ CHANNELS: Final = ExtensionPoint(GROUP, "channel", Channel, BUILT_IN)
 
 def plugins_of(suite: Suite) -> tuple[str, ...]:
     """The channels of plug-ins that take part in an audit: those that its suite requires, each once."""
-    return tuple(name for name in dict.fromkeys(suite.scoring.required_channels) if name not in CHANNELS.built_in)
+    return tuple(name for name in suite.required_channels if name not in CHANNELS.built_in)
 
 
 def channels_of(suite: Suite) -> tuple[str, ...]:

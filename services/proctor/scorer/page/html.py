@@ -68,6 +68,8 @@ def render(report: Report, *, run: RunFacts | None = None, digest: str | None = 
         digest: of the document, where it is at hand; a large one takes a second to work out.
     """
     found = report.evidence.perturbation
+    # A document of before there was a scope says it by its evidence.
+    scope = report.decision.scope or report.evidence.scope
     return (
         _environment()
         .get_template("report.html.jinja")
@@ -79,6 +81,9 @@ def render(report: Report, *, run: RunFacts | None = None, digest: str | None = 
             outcome=report.decision.outcome,
             outcomes=DecisionOutcome,
             headline=view.HEADLINES[report.decision.outcome],
+            scope=scope.value,
+            scope_caveat=view.scope_caveat(report.decision.outcome, scope),
+            harder_wordings=view.harder_wordings(report),
             why=view.why(report),
             numbers=headline.deciding_numbers(report),
             accuracy_plot=view.accuracy_plot(report),

@@ -195,7 +195,7 @@ def _marker(marker: Marker, x_pct: float, y: float) -> str:
 def rank_plot(
     plot_id: str, *, title: str, description: str, suspicions: Sequence[float], n_flagged: int, n_detailed: int
 ) -> Markup:
-    """Suspicion of every item by rank, 0 to 1, most suspected first; flagged items are tinted.
+    """Suspicion of every ranked item, 0 to 1, most suspected first; flagged items are tinted.
 
     `suspicions` is in rank order. The rule below the plot marks the items that the page shows in detail.
     """

@@ -11,10 +11,13 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
+from proctor.domain import decision
 from proctor.domain.channel_results import ChannelEvidence, Figure, HypothesisEvidence, OtherEvidence, Section
 from proctor.domain.channels import ALWAYS_REQUIRED
 from proctor.domain.decision import DecisionOutcome
 from proctor.domain.evidence import ArmAccuracy, Estimate, Evidence, Verdict
+from proctor.domain.scope import MEASURED, NOT_RULED_OUT, TO_COVER_IT, Scope
+from proctor.evidence.perturbation.rewording_cost import CODE as REWORDING_COST
 from proctor.scorer.channels.registry import CHANNELS
 from proctor.scorer.page import phrases
 from proctor.scorer.page.phrases import count, counted, percent
@@ -50,6 +53,13 @@ HEADLINES = {
     DecisionOutcome.REVIEW: Headline("Needs review", "A person has to decide before this model version is promoted."),
     DecisionOutcome.BLOCK: Headline("Blocked", "This model version must not be promoted on this score."),
 }
+
+
+class ScopeCaveat(NamedTuple):
+    """What an approval by wordings does not rule out: in short, and what it rests on, which takes up room."""
+
+    short: str
+    measured: str
 
 
 class ChannelRow(NamedTuple):
@@ -95,6 +105,18 @@ def why(report: Report) -> str:
     return cut(phrases.sentence(reasons[0].text), MAX_SENTENCE_CHARACTERS)
 
 
+def scope_caveat(outcome: DecisionOutcome, scope: Scope) -> ScopeCaveat | None:
+    """What an approval by wordings alone says before anything else; None of any other decision."""
+    if decision.scope_caveat(outcome, scope) is None:
+        return None
+    return ScopeCaveat(f"{NOT_RULED_OUT} {TO_COVER_IT}", MEASURED)
+
+
+def harder_wordings(report: Report) -> str:
+    """That nobody knows what rewording costs a clean model, where the report says so of a block; else empty."""
+    return next((limit.text for limit in report.limits if limit.code == REWORDING_COST), "")
+
+
 def accuracy_plot(report: Report) -> Markup:
     """Accuracy of each arm with its interval, in percent."""
     arms = report.evidence.protocol.arms
@@ -126,17 +148,18 @@ def _pct(fraction: float | None) -> float | None:
 
 
 def suspicion_plot(report: Report) -> Markup:
-    """Suspicion by rank over all audited items."""
+    """Suspicion by rank over the items that have any: the order of the others says nothing."""
     found = report.evidence.perturbation
-    if found is None or not found.items:
+    ranked = found.suspected if found is not None else ()
+    if not ranked:
         return Markup("")
-    flagged = sum(item.flagged for item in found.items)
+    flagged = sum(item.flagged for item in ranked)
     return rank_plot(
         "ranks",
         title="Suspicion by rank",
-        description=f"{counted(len(found.items), 'item', 'items')}, {count(flagged)} of them flagged",
-        suspicions=[item.suspicion for item in found.items],
-        n_flagged=flagged if all(item.flagged for item in found.items[:flagged]) else 0,
+        description=f"{counted(len(ranked), 'suspected item', 'suspected items')}, {count(flagged)} of them flagged",
+        suspicions=[item.suspicion for item in ranked],
+        n_flagged=flagged if all(item.flagged for item in ranked[:flagged]) else 0,
         n_detailed=len(report.items),
     )
 
@@ -144,7 +167,7 @@ def suspicion_plot(report: Report) -> Markup:
 def channel_rows(report: Report) -> tuple[ChannelRow, ...]:
     """One row a channel, those that every audit needs first. A channel without a result was not audited."""
     return tuple(
-        _channel_row(name, report.evidence, required=name in report.suite.scoring.required_channels)
+        _channel_row(name, report.evidence, required=name in report.suite.required_channels)
         for name in _channel_names(report.evidence)
     )
 

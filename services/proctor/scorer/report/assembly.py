@@ -12,6 +12,7 @@ from proctor.domain.item import Item, Variant
 from proctor.domain.manifest import AuditManifest, VariantSet
 from proctor.domain.trial import Arm, Outcome
 from proctor.scorer.grading.rows import Rows, Tally
+from proctor.scorer.report.answering import check_limitations
 from proctor.scorer.report.document import (
     MAX_ITEMS,
     MAX_ITEMS_LISTED,
@@ -36,8 +37,7 @@ _NOT_ASKED = Excerpt(text="")
 
 def suspects(evidence: Evidence) -> tuple[ItemEvidence, ...]:
     """The items that the report shows in full, the most suspected first: at most MAX_ITEMS."""
-    ranked = evidence.perturbation.items if evidence.perturbation is not None else ()
-    return tuple([item for item in ranked if item.suspicion > 0.0][:MAX_ITEMS])
+    return evidence.perturbation.suspected[:MAX_ITEMS] if evidence.perturbation is not None else ()
 
 
 class Asked(NamedTuple):
@@ -100,12 +100,17 @@ def assemble(
             suite.perturbation.perturbation_strategy, asked.items, asked.made, rewordings, tuple(left_out)
         ),
         counts=counts,
-        limits=limitations(
-            manifest,
-            evidence,
-            n_selected=counts.items_selected,
-            n_left_out=len(left_out),
-            n_unanswered=counts.failed + counts.dead_lettered,
+        limits=(
+            # That an approval rests on wordings alone stands first.
+            *limitations(
+                manifest,
+                evidence,
+                decision,
+                n_selected=counts.items_selected,
+                n_left_out=len(left_out),
+                n_unanswered=counts.failed + counts.dead_lettered,
+            ),
+            *check_limitations(asked.made.check),
         ),
         seeds={
             "sampling": suite.dataset.sampling_seed,

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from proctor.domain.answering_check import AnsweringCheck
 from proctor.domain.base import Frozen
 from proctor.domain.canonical import bytes_digest, canonical_json
 from proctor.domain.card import ProtocolCard
@@ -162,6 +163,8 @@ class VariantsSummary(Frozen):
     most `MAX_ITEMS_LISTED` items and `MAX_REWORDINGS_LISTED` rewordings."""
     items_not_listed: int
     """Selected items past those limits. The counts above are over them too."""
+    answering_check: AnsweringCheck | None = Field(default=None, exclude_if=lambda check: check is None)
+    """What solvers answered, and what is held by that; not written where none were asked."""
 
 
 class Counts(Frozen):

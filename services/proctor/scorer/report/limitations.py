@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from proctor.domain.decision import Decision, DecisionOutcome, scope_caveat
 from proctor.domain.evidence import CleanControl, Evidence
 from proctor.domain.limitation import Limitation
 from proctor.domain.manifest import AuditManifest
+from proctor.evidence.perturbation.rewording_cost import not_on_record
 from proctor.scorer.channels.plugin_calls import gap_of, limitations_of_plugin
 from proctor.scorer.channels.registry import CHANNELS, plugins_of
 from proctor.scorer.page.phrases import count, counted
@@ -64,11 +66,21 @@ def _harder_rewording(control: CleanControl | None) -> Limitation:
 
 
 def limitations(
-    manifest: AuditManifest, evidence: Evidence, *, n_selected: int, n_left_out: int, n_unanswered: int
+    manifest: AuditManifest,
+    evidence: Evidence,
+    decision: Decision,
+    *,
+    n_selected: int,
+    n_left_out: int,
+    n_unanswered: int,
 ) -> tuple[Limitation, ...]:
-    """The limits of an audit: first what its own conditions call for, then what holds for every audit.
+    """The limits of an audit: that an approval rests on wordings alone, before anything else; then what the audit's own
+    conditions call for; then what holds for every audit.
 
     Args:
+        manifest: the audit's.
+        evidence: what its channels found.
+        decision: what the gate made of it.
         n_selected: items that the suite drew from the benchmark.
         n_left_out: those of them that took no part in the perturbation evidence.
         n_unanswered: trials to which no answer came back.
@@ -79,6 +91,12 @@ def limitations(
     def add(code: str, text: str) -> None:
         special.append(Limitation(code=code, text=text))
 
+    if caveat := scope_caveat(decision.outcome, decision.scope):
+        add("scope_wording", caveat)
+    found = evidence.perturbation
+    if decision.outcome is DecisionOutcome.BLOCK and found is not None:
+        harder = not_on_record(found, suite.scoring, suite.governance)
+        special += [harder] if harder is not None else []
     if not manifest.model_digest_verified:
         add(
             "weights_not_proven",
@@ -119,6 +137,5 @@ def limitations(
             "benchmark_not_bound",
             "The protocol card holds no digest of the benchmark's file, so it cannot show later which text was asked.",
         )
-    found = evidence.perturbation
     control = None if found is None else found.control
     return (*special, *_always(suite.perturbation.num_variants_per_item, control))

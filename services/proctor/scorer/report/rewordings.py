@@ -96,6 +96,7 @@ def variants_summary(
         items_left_out=left_out,
         items=listed,
         items_not_listed=len(items) - len(listed),
+        answering_check=made.check,
     )
 
 

@@ -9,12 +9,14 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class PerturbRequest(_message.Message):
-    __slots__ = ("settings", "item")
+    __slots__ = ("settings", "item", "question")
     SETTINGS_FIELD_NUMBER: _ClassVar[int]
     ITEM_FIELD_NUMBER: _ClassVar[int]
+    QUESTION_FIELD_NUMBER: _ClassVar[int]
     settings: StreamSettings
     item: Item
-    def __init__(self, settings: _Optional[_Union[StreamSettings, _Mapping]] = ..., item: _Optional[_Union[Item, _Mapping]] = ...) -> None: ...
+    question: str
+    def __init__(self, settings: _Optional[_Union[StreamSettings, _Mapping]] = ..., item: _Optional[_Union[Item, _Mapping]] = ..., question: _Optional[str] = ...) -> None: ...
 
 class PerturbReply(_message.Message):
     __slots__ = ("item", "summary")
@@ -25,20 +27,24 @@ class PerturbReply(_message.Message):
     def __init__(self, item: _Optional[_Union[ItemReply, _Mapping]] = ..., summary: _Optional[_Union[Summary, _Mapping]] = ...) -> None: ...
 
 class MeasureRequest(_message.Message):
-    __slots__ = ("settings", "pair")
+    __slots__ = ("settings", "pair", "question")
     SETTINGS_FIELD_NUMBER: _ClassVar[int]
     PAIR_FIELD_NUMBER: _ClassVar[int]
+    QUESTION_FIELD_NUMBER: _ClassVar[int]
     settings: StreamSettings
     pair: Pair
-    def __init__(self, settings: _Optional[_Union[StreamSettings, _Mapping]] = ..., pair: _Optional[_Union[Pair, _Mapping]] = ...) -> None: ...
+    question: str
+    def __init__(self, settings: _Optional[_Union[StreamSettings, _Mapping]] = ..., pair: _Optional[_Union[Pair, _Mapping]] = ..., question: _Optional[str] = ...) -> None: ...
 
 class CalibrateRequest(_message.Message):
-    __slots__ = ("settings", "pair")
+    __slots__ = ("settings", "pair", "question")
     SETTINGS_FIELD_NUMBER: _ClassVar[int]
     PAIR_FIELD_NUMBER: _ClassVar[int]
+    QUESTION_FIELD_NUMBER: _ClassVar[int]
     settings: CalibrationSettings
     pair: LabelledPair
-    def __init__(self, settings: _Optional[_Union[CalibrationSettings, _Mapping]] = ..., pair: _Optional[_Union[LabelledPair, _Mapping]] = ...) -> None: ...
+    question: str
+    def __init__(self, settings: _Optional[_Union[CalibrationSettings, _Mapping]] = ..., pair: _Optional[_Union[LabelledPair, _Mapping]] = ..., question: _Optional[str] = ...) -> None: ...
 
 class StreamSettings(_message.Message):
     __slots__ = ("perturbation_config", "benchmark", "calibration")
@@ -63,7 +69,7 @@ class CalibrationSettings(_message.Message):
     def __init__(self, perturbation_config: _Optional[_Union[PerturbationConfig, _Mapping]] = ..., benchmark: _Optional[str] = ..., true_admits: _Optional[float] = ..., false_admits: _Optional[float] = ...) -> None: ...
 
 class PerturbationConfig(_message.Message):
-    __slots__ = ("perturbation_strategy", "seed", "num_variants_per_item", "min_semantic_distance", "max_semantic_distance", "max_token_overlap", "min_yield", "max_containment", "min_edit_distance", "gate")
+    __slots__ = ("perturbation_strategy", "seed", "num_variants_per_item", "min_semantic_distance", "max_semantic_distance", "max_token_overlap", "min_yield", "max_containment", "min_edit_distance", "gate", "strict_relations", "min_margin")
     PERTURBATION_STRATEGY_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
     NUM_VARIANTS_PER_ITEM_FIELD_NUMBER: _ClassVar[int]
@@ -74,6 +80,8 @@ class PerturbationConfig(_message.Message):
     MAX_CONTAINMENT_FIELD_NUMBER: _ClassVar[int]
     MIN_EDIT_DISTANCE_FIELD_NUMBER: _ClassVar[int]
     GATE_FIELD_NUMBER: _ClassVar[int]
+    STRICT_RELATIONS_FIELD_NUMBER: _ClassVar[int]
+    MIN_MARGIN_FIELD_NUMBER: _ClassVar[int]
     perturbation_strategy: str
     seed: int
     num_variants_per_item: int
@@ -84,7 +92,9 @@ class PerturbationConfig(_message.Message):
     max_containment: float
     min_edit_distance: float
     gate: str
-    def __init__(self, perturbation_strategy: _Optional[str] = ..., seed: _Optional[int] = ..., num_variants_per_item: _Optional[int] = ..., min_semantic_distance: _Optional[float] = ..., max_semantic_distance: _Optional[float] = ..., max_token_overlap: _Optional[float] = ..., min_yield: _Optional[float] = ..., max_containment: _Optional[float] = ..., min_edit_distance: _Optional[float] = ..., gate: _Optional[str] = ...) -> None: ...
+    strict_relations: bool
+    min_margin: float
+    def __init__(self, perturbation_strategy: _Optional[str] = ..., seed: _Optional[int] = ..., num_variants_per_item: _Optional[int] = ..., min_semantic_distance: _Optional[float] = ..., max_semantic_distance: _Optional[float] = ..., max_token_overlap: _Optional[float] = ..., min_yield: _Optional[float] = ..., max_containment: _Optional[float] = ..., min_edit_distance: _Optional[float] = ..., gate: _Optional[str] = ..., strict_relations: bool = ..., min_margin: _Optional[float] = ...) -> None: ...
 
 class Item(_message.Message):
     __slots__ = ("item_id", "question", "choices", "target", "dimension", "metadata", "rewordings")
@@ -175,16 +185,18 @@ class Variant(_message.Message):
     def __init__(self, variant_id: _Optional[str] = ..., item_hash: _Optional[str] = ..., strategy: _Optional[str] = ..., level: _Optional[int] = ..., question: _Optional[str] = ..., choices: _Optional[_Iterable[str]] = ..., measurements: _Optional[_Union[Measurements, _Mapping]] = ..., provenance: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., labels: _Optional[str] = ...) -> None: ...
 
 class Measurements(_message.Message):
-    __slots__ = ("semantic_distance", "token_overlap", "edit_distance", "containment")
+    __slots__ = ("semantic_distance", "token_overlap", "edit_distance", "containment", "margin")
     SEMANTIC_DISTANCE_FIELD_NUMBER: _ClassVar[int]
     TOKEN_OVERLAP_FIELD_NUMBER: _ClassVar[int]
     EDIT_DISTANCE_FIELD_NUMBER: _ClassVar[int]
     CONTAINMENT_FIELD_NUMBER: _ClassVar[int]
+    MARGIN_FIELD_NUMBER: _ClassVar[int]
     semantic_distance: float
     token_overlap: float
     edit_distance: float
     containment: float
-    def __init__(self, semantic_distance: _Optional[float] = ..., token_overlap: _Optional[float] = ..., edit_distance: _Optional[float] = ..., containment: _Optional[float] = ...) -> None: ...
+    margin: float
+    def __init__(self, semantic_distance: _Optional[float] = ..., token_overlap: _Optional[float] = ..., edit_distance: _Optional[float] = ..., containment: _Optional[float] = ..., margin: _Optional[float] = ...) -> None: ...
 
 class Rejection(_message.Message):
     __slots__ = ("reason", "detail")

@@ -71,7 +71,7 @@ class PerturbationServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Calibrate(self, request_iterator, context):
-        """Learn the window of this server's encoder for a benchmark. The first message carries the settings, every other one
+        """Learn the window and the margin of this server's encoder for a benchmark. The first message carries the settings, every other one
         a labelled pair.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

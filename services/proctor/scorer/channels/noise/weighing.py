@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from proctor.domain.evidence import NoiseEvidence
 from proctor.domain.item import Item
 from proctor.domain.suite import Suite
-from proctor.evidence.answers import Answer
+from proctor.evidence.answers import Answer, cluster_labels
 from proctor.evidence.noise.channel import noise_evidence
 from proctor.evidence.noise.leaks import Reading
 from proctor.grading.router_leaks import read_off, stated_option
@@ -31,4 +31,5 @@ def noise_of(suite: Suite, items: Sequence[Item], answers: Sequence[Answer], mes
                 options = [stated[key] for key in keys]
                 readings[condition, item_id] = Reading(options, read_off(options))
     targets = {item.item_id: item.target for item in items}
-    return noise_evidence(suite.model.model_id, answers, readings, targets, suite.protocol, suite.scoring)
+    clusters = cluster_labels(items)
+    return noise_evidence(suite.model.model_id, answers, readings, targets, suite.protocol, suite.scoring, clusters)

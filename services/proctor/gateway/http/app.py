@@ -1,0 +1,113 @@
+"""The application: its routes, its description, and what every answer carries.
+
+A group of routes is a function that gives a router over the front (`audit_routes`, `webhook_routes`); the next one is
+one more line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from concurrent.futures import Executor
+from typing import Any, Final, NamedTuple
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from proctor import __version__
+from proctor.domain.errors import ProctorError
+from proctor.gateway.front import Front
+from proctor.gateway.http import answers
+from proctor.gateway.http.audits import audit_routes, shown
+from proctor.gateway.http.probes import probe_routes
+from proctor.gateway.http.webhooks import webhook_routes
+from proctor.gateway.triggers.traffic import Traffic
+from proctor.registry.webhooks.receiver import Receiver
+
+#: Of every answer. Nothing here is a page; a group of routes that serves pages says its own policy.
+_HEADERS: Final = {
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+}
+
+
+class Webhooks(NamedTuple):
+    """What webhooks are served by."""
+
+    receiver: Receiver
+    workers: Executor
+    """Threads in which deliveries are taken in."""
+    traffic: Traffic
+
+
+def application(front: Front, webhooks: Webhooks | None) -> ASGIApp:
+    """The application over a front.
+
+    Args:
+        front: whom gRPC serves, too.
+        webhooks: where they come to; None where no triggers are configured.
+    """
+    app = FastAPI(
+        title="Proctor",
+        version=__version__,
+        summary="Audits of LLM benchmark scores for contamination.",
+        # The pages that FastAPI would show load their scripts from elsewhere.
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        separate_input_output_schemas=False,
+        exception_handlers={
+            ProctorError: answers.refused,
+            SQLAlchemyError: answers.store_failed,
+            RequestValidationError: answers.unreadable,
+            HTTPException: answers.of_the_protocol,
+            Exception: answers.failed,
+        },
+    )
+    app.include_router(probe_routes(front))
+    app.include_router(audit_routes(front))
+    if webhooks is not None:
+        app.include_router(webhook_routes(*webhooks))
+
+    @app.get("/openapi.json", include_in_schema=False)
+    async def openapi(request: Request) -> Response:
+        # For whom gRPC's reflection is.
+        with front.place(shown(request), front.calls):
+            return JSONResponse(_described(app))
+
+    return _Headed(app)
+
+
+def _described(app: FastAPI) -> dict[str, Any]:
+    description = app.openapi()
+    schemes = description.setdefault("components", {}).setdefault("securitySchemes", {})
+    schemes["token"] = {"type": "http", "scheme": "bearer"}
+    for path, methods in description["paths"].items():
+        for operation in methods.values() if path.startswith("/v1/audits") else ():
+            operation["security"] = [{"token": []}]
+    return description
+
+
+class _Headed:
+    """Gives every answer the headers that keep browsers from making more of it than it is."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def headed(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                there = {name.lower() for name, _ in message.get("headers", ())}
+                new = [
+                    (name.encode(), value.encode()) for name, value in _HEADERS.items() if name.encode() not in there
+                ]
+                message["headers"] = [*message.get("headers", ()), *new]
+            await send(message)
+
+        await self._app(scope, receive, headed if scope["type"] == "http" else send)

@@ -1,0 +1,1 @@
+"""Starting the audits that registries ask for."""

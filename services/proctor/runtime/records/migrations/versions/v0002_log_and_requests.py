@@ -1,0 +1,147 @@
+"""The decision log, and audits that a registry asks for.
+
+Decisions that are on record already are taken in, in their order, as entries marked so. A Proctor of version 1 does not
+look at the other tables.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import op
+
+from proctor.domain.canonical import bytes_digest, canonical_json
+
+revision = "0002"
+down_revision = "0001"
+
+_ONLY_ADDED = "the decision log is only ever added to"
+_PAGE = 500
+
+
+def upgrade() -> None:
+    """Make the tables. What is written in the log from then on cannot be changed."""
+    _make_decision_log()
+    _make_audit_requests()
+
+
+def _make_decision_log() -> None:
+    op.create_table(
+        "decision_log",
+        sa.Column("sequence", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("audit_id", sa.String(64), nullable=False, index=True),
+        sa.Column("entry", sa.Text, nullable=False),
+        sa.Column("digest", sa.String(71), nullable=False),
+        sa.Column("signature", sa.String(88)),
+    )
+    op.create_table(
+        "decision_log_head",
+        sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("sequence", sa.Integer, nullable=False),
+        sa.Column("digest", sa.String(71)),
+    )
+    sequence, digest = _take_in(op.get_bind())
+    op.execute(
+        sa.text("INSERT INTO decision_log_head (id, sequence, digest) VALUES (1, :sequence, :digest)").bindparams(
+            sequence=sequence, digest=digest
+        )
+    )
+    for statement in _POSTGRESQL if op.get_bind().dialect.name == "postgresql" else _SQLITE:
+        op.execute(statement)
+
+
+def _make_audit_requests() -> None:
+    op.create_table(
+        "audit_requests",
+        sa.Column("key", sa.String(64), primary_key=True),
+        sa.Column("registry", sa.String(32), nullable=False),
+        sa.Column("model", sa.Text, nullable=False),
+        sa.Column("version", sa.Text, nullable=False),
+        sa.Column("suite_digest", sa.String(80), nullable=False),
+        sa.Column("origin", sa.String(32), nullable=False),
+        sa.Column("facts", sa.Text, nullable=False),
+        sa.Column("state", sa.String(16), nullable=False),
+        sa.Column("detail", sa.Text, nullable=False),
+        sa.Column("audit_id", sa.String(64)),
+        sa.Column("due_at", sa.BigInteger, nullable=False),
+        sa.Column("created_at", sa.String(32), nullable=False),
+    )
+    op.create_index("audit_requests_waiting", "audit_requests", ["state", "due_at"])
+    op.create_table(
+        "registry_cursors",
+        sa.Column("name", sa.String(80), primary_key=True),
+        sa.Column("cursor", sa.Text, nullable=False),
+    )
+
+
+def _take_in(connection: sa.Connection) -> tuple[int, str | None]:
+    """Write an entry for each decision; the number and the digest of the last one."""
+    # The form of an entry as it is in this version, whatever it becomes later.
+    insert = sa.text(
+        "INSERT INTO decision_log (sequence, audit_id, entry, digest) VALUES (:sequence, :audit_id, :entry, :digest)"
+    )
+    now, sequence, digest = datetime.now(UTC).isoformat(timespec="seconds"), 0, None
+    for page in _decisions(connection):
+        rows = []
+        for audit_id, event, decided_at in page:
+            sequence += 1
+            entry = canonical_json(
+                {
+                    "version": 1,
+                    "sequence": sequence,
+                    "previous": digest,
+                    "time": now,
+                    "kind": "decision",
+                    "audit_id": audit_id,
+                    "content": _content(event, decided_at),
+                    "signer": None,
+                    "unsigned_because": "taken in: it was decided before there was a log",
+                }
+            )
+            digest = bytes_digest(entry)
+            rows.append({"sequence": sequence, "audit_id": audit_id, "entry": entry.decode(), "digest": digest})
+        connection.execute(insert, rows)
+    return sequence, digest
+
+
+def _decisions(connection: sa.Connection) -> Iterator[list[Any]]:
+    after: dict[str, str] = {"at": "", "id": ""}
+    # By their place and not by an offset: a page costs the same wherever it is.
+    page = sa.text(
+        "SELECT audit_id, event, decided_at FROM decisions "
+        "WHERE decided_at > :at OR (decided_at = :at AND audit_id > :id) ORDER BY decided_at, audit_id LIMIT :most"
+    )
+    while rows := connection.execute(page, {**after, "most": _PAGE}).all():
+        yield list(rows)
+        after = {"at": rows[-1].decided_at, "id": rows[-1].audit_id}
+
+
+def _content(event: str, decided_at: str) -> dict[str, Any]:
+    names = {
+        "report": "reportDigest", "fingerprint": "fingerprint", "protocol": "protocolDigest", "weights": "modelDigest",
+    }  # fmt: skip
+    content: dict[str, Any] = {"decided_at": decided_at, "files": {}, "taken_in": True}
+    try:
+        said = json.loads(event)
+        canonical_json(said)
+        return {**content, "event": said, "digests": {name: said.get(key) for name, key in names.items()}}
+    except (ValueError, AttributeError):
+        # Edited by hand, or with what canonical JSON has no form for: kept as it is, and no store is lost for it.
+        return {**content, "event": None, "event_text": event, "digests": dict.fromkeys(names)}
+
+
+_SQLITE = tuple(
+    f"CREATE TRIGGER decision_log_no_{change.lower()} BEFORE {change} ON decision_log "
+    f"BEGIN SELECT RAISE(ABORT, '{_ONLY_ADDED}'); END"
+    for change in ("UPDATE", "DELETE")
+)
+_POSTGRESQL = (
+    "CREATE FUNCTION decision_log_is_only_added_to() RETURNS trigger LANGUAGE plpgsql AS "
+    f"$$ BEGIN RAISE EXCEPTION '{_ONLY_ADDED}'; END $$",
+    "CREATE TRIGGER decision_log_no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON decision_log "
+    "FOR EACH STATEMENT EXECUTE FUNCTION decision_log_is_only_added_to()",
+)

@@ -1,0 +1,1 @@
+"""Verifying and exporting the record of decisions."""
