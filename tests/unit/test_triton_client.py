@@ -67,6 +67,8 @@ class Server(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore[mis
     ) -> None:
         self.behaviour, self.inputs, self.digest, self.refusals = behaviour, inputs, digest, refusals
         self.asked: list[Any] = []
+        #: Questions about the model that find their connection cut.
+        self.cut = 0
 
     async def ServerMetadata(self, request: Any, context: Any) -> Any:
         return service_pb2.ServerMetadataResponse(name="triton", version="2.99.0")
@@ -75,6 +77,9 @@ class Server(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore[mis
         return service_pb2.ModelReadyResponse(ready=True)
 
     async def ModelConfig(self, request: Any, context: Any) -> Any:
+        if self.cut:
+            self.cut -= 1
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "Stream removed (sendmsg: Broken pipe (32))")
         response = service_pb2.ModelConfigResponse()
         response.config.backend = "vllm"
         response.config.model_transaction_policy.decoupled = self.refusals is None
@@ -111,9 +116,11 @@ def ask(
     window: Window | None = None,
     decoding: Decoding | None = None,
     refusals: dict[str, Refusal] | None = None,
+    cut: int = 0,
 ) -> tuple[list[Completion], Server]:
     """Completions of the prompts, and the server that was asked."""
     servicer = Server(behaviour, inputs, digest, refusals)
+    servicer.cut = cut
 
     async def run() -> list[Completion]:
         server = grpc.aio.server()
@@ -145,6 +152,13 @@ def test_a_server_without_finish_reason_and_counts_leaves_them_unknown() -> None
     got, server = ask(echo, "a", inputs=older, digest="")
     assert (got[0].finish_reason, got[0].input_tokens, got[0].model_digest) == ("unknown", None, None)
     assert [tensor.name for tensor in server.asked[0].inputs] == list(older)
+
+
+@pytest.mark.parametrize(("times", "error"), [(2, None), (9, "Broken pipe")])
+def test_a_connection_that_is_still_found_cut_a_moment_later_costs_no_answer(times: int, error: str | None) -> None:
+    [got], _ = ask(echo, "a", cut=times)
+    assert got.text == ("" if error else "A")
+    assert got.error is None if error is None else error in str(got.error)
 
 
 def test_a_model_that_cannot_leave_the_prompt_out_has_it_removed() -> None:

@@ -6,6 +6,7 @@ its requests on the server and nobody else's.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -28,6 +29,8 @@ from proctor.runtime.triton_channel import TritonAddress, triton_address
 
 #: How long questions about the server itself may take; it answers them without running a model.
 _METADATA_TIMEOUT_S = 10.0
+#: Waits before the first question of a shard is asked again, where its connection was found cut.
+_CUT_WAITS_S = (0.0, 0.05, 0.2)
 _RETRYABLE = frozenset(
     {
         grpc.StatusCode.UNAVAILABLE,
@@ -149,12 +152,15 @@ class TritonBackend:
 
     async def _model_config(self, timeout_s: float) -> Any:
         request = service_pb2.ModelConfigRequest(name=self._spec.served_name)
-        try:
-            return await (await self._connected()).ask("ModelConfig", request, timeout_s=timeout_s)
-        except grpc.RpcError as error:
-            if error.code() != grpc.StatusCode.UNAVAILABLE or _is_refused(error):
-                raise
-        # The first call of a shard is the one that finds the connection cut since the last shard.
+        # The first call of a shard is the one that finds the connection cut since the last shard, and gRPC may hand the
+        # next call to the same dead connection while it is still taking that down.
+        for wait_s in _CUT_WAITS_S:
+            try:
+                return await (await self._connected()).ask("ModelConfig", request, timeout_s=timeout_s)
+            except grpc.RpcError as error:
+                if error.code() != grpc.StatusCode.UNAVAILABLE or _is_refused(error):
+                    raise
+            await asyncio.sleep(wait_s)
         return await (await self._connected()).ask("ModelConfig", request, timeout_s=timeout_s)
 
     def _check_digest(self, facts: ModelFacts) -> None:
