@@ -190,7 +190,7 @@ def test_a_list_of_tokens_that_cannot_be_used_is_refused_with_the_name(said: dic
 def test_what_is_shown_is_one_token_of_a_length_that_tokens_have() -> None:
     known = tokens(**TOKENS)
     assert known.caller(metadata_of(ALICE)) == Submitter("alice")
-    assert known.caller(metadata_of(OPS)) == Submitter("ops", operator=True)
+    assert known.caller(metadata_of(OPS)) == Submitter("ops", sees_all=True)
     for metadata in [
         [],
         None,

@@ -60,7 +60,7 @@ def closed(connection: socket.socket) -> bytes:
     return said
 
 
-@pytest.mark.parametrize("begun", [b"", b"GET / HT", b"GET /healthz HTTP/1.1\r\nHost: x\r\nA: "])
+@pytest.mark.parametrize("begun", [b"", b"GET / HT", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nA: "])
 def test_a_head_that_does_not_come_is_given_up(url: str, begun: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "MAX_HEAD_S", 0.3)
     with connected(url) as connection:
@@ -73,7 +73,7 @@ def test_a_head_that_does_not_come_is_given_up(url: str, begun: bytes, monkeypat
 def test_a_head_that_drips_is_given_up_however_steadily_it_does(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "MAX_HEAD_S", 0.3)
     with connected(url) as connection:
-        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n")
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n")
         connection.settimeout(0.01)
         assert any(has_gone(connection) for _ in range(2_000))
 
@@ -95,7 +95,7 @@ def test_a_connection_that_is_kept_alive_is_given_a_new_time_for_each_head(
     monkeypatch.setattr(server, "MAX_HEAD_S", 0.3)
     with connected(url) as connection:
         for _ in range(3):
-            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
             answer = b""
             while not answer.endswith(b'"ok"}'):
                 answer += connection.recv(65_536)
@@ -106,7 +106,7 @@ def test_a_connection_that_is_kept_alive_is_given_a_new_time_for_each_head(
 
 def test_a_head_past_its_bound_is_refused(url: str) -> None:
     with connected(url) as connection:
-        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nA: ")
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nA: ")
         # What one read brings is parsed as it is; what has to wait for more is bounded.
         with contextlib.suppress(OSError):
             connection.sendall(b"x" * (64 * server.MAX_HEAD_BYTES) + b"\r\n\r\n")
@@ -121,7 +121,7 @@ def test_a_body_that_does_not_come_is_given_up_and_holds_back_nobody(url: str, m
         slow = []
         for _ in range(20):
             connection = stack.enter_context(connected(url))
-            connection.sendall(b"POST /v1/webhooks/mlflow HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+            connection.sendall(b"POST /v1/webhooks/mlflow HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
             slow.append(connection)
         body = json.dumps(created()).encode()
         with client(url) as http:
@@ -135,7 +135,7 @@ def test_deliveries_past_the_places_are_told_to_come_again(url: str, monkeypatch
     with ExitStack() as stack:
         for _ in range(webhooks.MAX_DELIVERIES):
             connection = stack.enter_context(connected(url))
-            connection.sendall(b"POST /v1/webhooks/mlflow HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+            connection.sendall(b"POST /v1/webhooks/mlflow HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
         body = json.dumps(created()).encode()
         with client(url) as http:
             answers = [http.post("/v1/webhooks/mlflow", content=body, headers=signed(body)) for _ in range(5)]
@@ -146,7 +146,7 @@ def test_deliveries_past_the_places_are_told_to_come_again(url: str, monkeypatch
 @pytest.mark.parametrize("length", ["-1", "1e3", "9" * 30, "٣", "1, 2"])
 def test_a_length_that_is_none_is_refused(url: str, length: str) -> None:
     with connected(url) as connection:
-        head = f"POST /v1/audits HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+        head = f"POST /v1/audits HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
         connection.sendall(head.encode() + b"{}")
         assert closed(connection).startswith((b"HTTP/1.1 400", b"HTTP/1.1 413"))
 

@@ -169,7 +169,7 @@ def test_the_description_is_openapi_and_names_what_is_answered(bench: AuditBench
     assert description["openapi"].startswith("3.1")
     assert set(description["paths"]) == {"/healthz", "/readyz", "/v1/audits", "/v1/audits/{audit_id}"}
     post = description["paths"]["/v1/audits"]["post"]
-    assert {"202", "400", "401", "413", "422", "429", "503"} == set(post["responses"])
+    assert {"202", "400", "401", "403", "413", "422", "429", "503"} == set(post["responses"])
     assert post["security"] == [{"token": []}]
     schema = post["requestBody"]["content"]["application/json"]["schema"]
     jsonschema.Draft202012Validator(schema).validate(json.loads(suite))

@@ -105,6 +105,7 @@ def with_own_token(
     One on loopback that was given none, and asks for no certificate, draws its own: loopback is every user's of the
     machine, and commands of the same home find it (`proctor.runtime.grpc.own_servers`).
     """
+    from proctor.domain.submitter import OWN
     from proctor.runtime.grpc.own_servers import own_token
     from proctor.runtime.grpc.tokens import server_tokens
 
@@ -113,7 +114,7 @@ def with_own_token(
         yield tokens, lambda port: None
         return
     with own_token(home, service, address.host) as (token, listens):
-        yield server_tokens(token, "", variable="the server's own token", source=""), listens
+        yield server_tokens(token, "", variable="the server's own token", source="", holder=OWN), listens
 
 
 def secrecy(tls: Tls | None, tokens: Tokens | None) -> str:

@@ -1,9 +1,12 @@
-"""Who submits audits: a person at the machine's own terminal, or a caller of a gateway by the name of its token."""
+"""Who calls, and what they may do: a person at the machine's own terminal, or a caller of a gateway by name."""
 
 from __future__ import annotations
 
 import re
+from enum import StrEnum
 from typing import Final, NamedTuple
+
+from proctor.domain.errors import BadInputError
 
 #: Small letters only: two names that differ in their case alone would be one to a person who reads them.
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -17,11 +20,39 @@ TRIGGERS_NAME: Final = "triggers"
 RESERVED: Final = frozenset({LOCAL_NAME, DEFAULT_NAME, TRIGGERS_NAME})
 
 
+#: How somebody is known, beside `oidc:` and an issuer (`Submitter.via`).
+BY_TERMINAL: Final = "terminal"
+BY_TOKEN: Final = "token"  # noqa: S105, no password
+BY_CERTIFICATE: Final = "certificate"
+BY_TRIGGER: Final = "trigger"
+
+
+class Role(StrEnum):
+    """What a caller may do; each role includes those before it."""
+
+    VIEWER = "viewer"
+    """Look at audits."""
+    OPERATOR = "operator"
+    """Begin audits and steer them, too."""
+    REVIEWER = "reviewer"
+    """Sign off on decisions, too."""
+
+
+_RANK: Final = {role: rank for rank, role in enumerate(Role)}
+
+
+class ForbiddenError(BadInputError):
+    """Somebody is known, and may not do what they asked for."""
+
+
 class Submitter(NamedTuple):
-    """Who calls, and whether the audits of others are theirs to see and to steer."""
+    """Who calls, what they may do, and whether the audits of others are theirs to see and to steer."""
 
     name: str
-    operator: bool = False
+    sees_all: bool = False
+    role: Role = Role.OPERATOR
+    via: str = BY_TOKEN
+    """How they are known: `terminal`, `token`, `certificate`, `trigger`, or `oidc:` and the issuer."""
 
     @property
     def shares(self) -> bool:
@@ -31,11 +62,38 @@ class Submitter(NamedTuple):
         """
         return self.name in RESERVED
 
+    def may(self, role: Role) -> bool:
+        """Whether they may do what takes this role."""
+        return _RANK[self.role] >= _RANK[role]
 
-LOCAL: Final = Submitter(LOCAL_NAME, operator=True)
-#: Its token was the only one before there were names, and everything was its holder's to see.
-DEFAULT: Final = Submitter(DEFAULT_NAME, operator=True)
-TRIGGERS: Final = Submitter(TRIGGERS_NAME, operator=True)
+
+#: Whoever can run commands here can write to the stores as well.
+LOCAL: Final = Submitter(LOCAL_NAME, sees_all=True, role=Role.REVIEWER, via=BY_TERMINAL)
+#: Its token was the only one before there were names, and everything was its holder's to see. A secret that is shared
+#: is nobody's signature.
+DEFAULT: Final = Submitter(DEFAULT_NAME, sees_all=True, role=Role.OPERATOR)
+#: Holders of the token that a gateway of a home drew for itself: only who can read that home's files has it, who is
+#: whoever could give the commands there.
+OWN: Final = Submitter(DEFAULT_NAME, sees_all=True, role=Role.REVIEWER, via=BY_TERMINAL)
+#: Holders of a certificate of the operator's authority, who are not told apart.
+CERTIFIED: Final = Submitter(LOCAL_NAME, sees_all=True, role=Role.OPERATOR, via=BY_CERTIFICATE)
+TRIGGERS: Final = Submitter(TRIGGERS_NAME, sees_all=True, role=Role.OPERATOR, via=BY_TRIGGER)
+
+
+def hold_to(caller: Submitter, role: Role) -> None:
+    """Refuse what a caller's role does not include.
+
+    Raises:
+        ForbiddenError: when it does not.
+    """
+    if not caller.may(role):
+        raise ForbiddenError(
+            f"'{caller.name}' is {_ARTICLE[caller.role]}, and this takes {_ARTICLE[role]}: ask who runs this "
+            "Proctor for the role"
+        )
+
+
+_ARTICLE: Final = {role: f"{'an' if role is Role.OPERATOR else 'a'} {role.value}" for role in Role}
 
 
 def is_name(text: str) -> bool:

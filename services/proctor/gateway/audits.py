@@ -64,7 +64,7 @@ class LocalDesk:
     presence: Presence | None = None
     """Where workers say that they live; without it nobody is said to be away."""
     caller: Submitter = LOCAL
-    """Whose audits these are; an operator's are everyone's."""
+    """Whose audits these are; who sees all has everyone's."""
 
     def of(self, caller: Submitter) -> LocalDesk:
         """The same stores for another caller."""
@@ -211,7 +211,7 @@ class LocalDesk:
 
     def _newest(self, limit: int, prefix: str = "") -> Iterator[AuditRecord | UnreadableAudit]:
         """The newest of the caller's audits. A row may hold a suite of many kilobytes, so few are in memory at once."""
-        submitter = None if self.caller.operator else self.caller.name
+        submitter = None if self.caller.sees_all else self.caller.name
         seen: set[str] = set()
         for skip in range(0, limit, _PAGE):
             page = self.records.audits(prefix=prefix, limit=min(_PAGE, limit - skip), skip=skip, submitter=submitter)
@@ -230,10 +230,10 @@ class LocalDesk:
             record = self.records.audit(audit_id)
         except NewerVersionError:
             # Whose it is stands in what cannot be read.
-            return self.caller.operator
+            return self.caller.sees_all
         except StoreError:
             return False
-        return self.caller.operator or submitter_of(record) == self.caller.name
+        return self.caller.sees_all or submitter_of(record) == self.caller.name
 
     def look(self, audit_id: str) -> AuditStatus:
         """An audit as it is now, by its whole id. Where its ledger is gone, one that has ended is without counts."""

@@ -6,9 +6,9 @@ Of one process there is one front, so that callers have the same places and the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Executor
-from contextlib import contextmanager
+from contextlib import asynccontextmanager
 from enum import Enum
 from typing import Any, TypeVar, TypeVarTuple
 
@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from proctor.domain.ceilings import LimitError
 from proctor.domain.errors import BadInputError, ProctorError
-from proctor.domain.submitter import LOCAL, Submitter
+from proctor.domain.submitter import LOCAL, ForbiddenError, Role, Submitter, hold_to
 from proctor.gateway.audits import LocalDesk
 from proctor.gateway.desk import Submitted, UnknownAuditError
 from proctor.gateway.fields import FieldError
@@ -24,6 +24,8 @@ from proctor.gateway.limits import Limits
 from proctor.gateway.rates import Rates
 from proctor.runtime.grpc.calls import Places, Turns
 from proctor.runtime.grpc.tokens import Tokens
+
+__all__ = ["ForbiddenError", "Front", "hold_to"]
 
 Arguments = TypeVarTuple("Arguments")
 Message = TypeVar("Message")
@@ -47,6 +49,8 @@ class Fault(Enum):
     """The request is understood, and cannot be met as it is."""
     UNKNOWN_AUDIT = "unknown audit"
     UNKNOWN_CALLER = "unknown caller"
+    FORBIDDEN = "forbidden"
+    """The caller is known, and their role does not include it."""
     LIMIT = "limit"
     AWAY = "away"
     """A store or a service does not answer, or the server is leaving: the same call may do later."""
@@ -58,6 +62,7 @@ def fault_of(error: ProctorError) -> Fault:
         UnknownAuditError: Fault.UNKNOWN_AUDIT,
         FieldError: Fault.FIELD,
         UnknownCallerError: Fault.UNKNOWN_CALLER,
+        ForbiddenError: Fault.FORBIDDEN,
         BadInputError: Fault.REFUSED,
         LimitError: Fault.LIMIT,
     }
@@ -76,14 +81,23 @@ class Front:
         desk: audits on the stores of this machine.
         workers: threads in which the stores are asked, because their clients wait.
         limits: what is taken at once.
-        tokens: whose each token is; None where callers show none, and are all taken for this machine's.
+        tokens: whose each token is; None where callers show none, and are all taken for `unnamed`.
+        unnamed: who callers are where they show no token: this machine's, else.
     """
 
-    def __init__(self, desk: LocalDesk, workers: Executor, limits: Limits, tokens: Tokens | None = None) -> None:
+    def __init__(
+        self,
+        desk: LocalDesk,
+        workers: Executor,
+        limits: Limits,
+        tokens: Tokens | None = None,
+        unnamed: Submitter = LOCAL,
+    ) -> None:
         self.desk = desk
         self.limits = limits
+        self.tokens = tokens
+        self.unnamed = unnamed
         self._workers = workers
-        self._tokens = tokens
         several = tokens is not None and tokens.several
         self.watches = Places(
             "audits are being watched",
@@ -103,24 +117,45 @@ class Front:
         self._rates = Rates()
         self._leaving = asyncio.Event()
 
-    @contextmanager
-    def place(self, shown: Any, places: Places) -> Iterator[Submitter]:
-        """A place for who shows these headers, for as long as the block lasts.
+    async def caller(self, shown: Any) -> Submitter:
+        """Who shows these headers.
 
         Args:
             shown: names in small letters and values, as `Tokens.caller` takes them.
-            places: of the kind of the call.
 
         Raises:
             UnknownCallerError: when there is no right token among them.
-            LimitError: when there is no place.
         """
-        caller = LOCAL if self._tokens is None else self._tokens.caller(shown)
+        caller = self.unnamed if self.tokens is None else self.tokens.caller(shown)
         if caller is None:
             # Over gRPC refused before its message was read (TokenCheck), unless somebody forgets to have that done.
             raise UnknownCallerError("the token is missing or wrong")
+        return caller
+
+    @asynccontextmanager
+    async def place(self, shown: Any, places: Places) -> AsyncIterator[Submitter]:
+        """A place for who shows these headers, for as long as the block lasts.
+
+        Args:
+            shown: as `caller`.
+            places: of the kind of the call.
+
+        Raises:
+            UnknownCallerError: as `caller`.
+            LimitError: when there is no place.
+        """
+        caller = await self.caller(shown)
         with places.of(caller.name):
             yield caller
+
+    @staticmethod
+    def hold_to(caller: Submitter, role: Role) -> None:
+        """Refuse what a caller's role does not include.
+
+        Raises:
+            ForbiddenError: when it does not.
+        """
+        hold_to(caller, role)
 
     async def submit(
         self,
@@ -136,9 +171,11 @@ class Front:
             begin: takes it out of its list, so that nobody else holds it while its items are in memory.
 
         Raises:
+            ForbiddenError: when the caller may not submit.
             LimitError: when the caller submits too often.
             BadInputError: when the message cannot be read, or as `LocalDesk.submit_attached`.
         """
+        hold_to(caller, Role.OPERATOR)
         desk = self.desk.of(caller)
         self._rates.take(caller.name, desk.ceilings.max_submissions_per_hour)
         async with self._uploading.of(caller.name):

@@ -15,6 +15,7 @@ import grpc
 from grpc_health.v1 import health, health_pb2
 from grpc_reflection.v1alpha import reflection
 
+from proctor.domain.submitter import CERTIFIED, LOCAL
 from proctor.gateway.audits import LocalDesk
 from proctor.gateway.front import Front
 from proctor.gateway.limits import Limits
@@ -106,7 +107,8 @@ async def running(
         maximum_concurrent_rpcs=calls,
     )
     with ThreadPoolExecutor(max_workers=limits.threads, thread_name_prefix="gateway-stores") as workers:
-        front = Front(desk, workers, limits, tokens)
+        certified = tls is not None and tls.client_authority is not None
+        front = Front(desk, workers, limits, tokens, CERTIFIED if certified else LOCAL)
         servicer = AuditServicer(front)
         states = health.aio.HealthServicer()
         server.add_generic_rpc_handlers((servicer.handler(), HealthCalls(states).handler()))

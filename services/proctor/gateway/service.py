@@ -16,7 +16,7 @@ import grpc
 from sqlalchemy.exc import SQLAlchemyError
 
 from proctor.domain.errors import BadInputError, ProctorError
-from proctor.domain.submitter import Submitter
+from proctor.domain.submitter import Role, Submitter
 from proctor.domain.suite_problems import parse_suite
 from proctor.gateway.audits import LocalDesk
 from proctor.gateway.convert import audit_message, listed_message, priority_of, submitted_message
@@ -41,6 +41,7 @@ _CODES: Final = {
     Fault.FIELD: grpc.StatusCode.INVALID_ARGUMENT,
     Fault.UNKNOWN_AUDIT: grpc.StatusCode.NOT_FOUND,
     Fault.UNKNOWN_CALLER: grpc.StatusCode.UNAUTHENTICATED,
+    Fault.FORBIDDEN: grpc.StatusCode.PERMISSION_DENIED,
     Fault.LIMIT: grpc.StatusCode.RESOURCE_EXHAUSTED,
     Fault.AWAY: grpc.StatusCode.UNAVAILABLE,
 }
@@ -129,6 +130,7 @@ class AuditServicer:
         async with self._call(
             context, method, self._front.calls, refused=grpc.StatusCode.FAILED_PRECONDITION
         ) as caller:
+            self._front.hold_to(caller, Role.OPERATOR)
             audit = await self._asked(requests, audit_of, caller)
             return audit_message(await self._front.run(step, self._front.desk.of(caller), audit))
 
@@ -156,7 +158,7 @@ class AuditServicer:
         `refused` is the status of what a caller has to mend.
         """
         try:
-            with self._front.place(context.invocation_metadata(), places) as caller:
+            async with self._front.place(context.invocation_metadata(), places) as caller:
                 yield caller
         except SQLAlchemyError as error:
             log.exception("%s: the record store failed", method)

@@ -10,7 +10,7 @@ from collections.abc import MutableMapping
 from concurrent.futures import Executor
 from typing import Any, Final, NamedTuple
 
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from sqlalchemy.exc import SQLAlchemyError
@@ -19,10 +19,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from proctor import __version__
 from proctor.domain.errors import ProctorError
+from proctor.domain.submitter import CERTIFIED
 from proctor.gateway.front import Front
 from proctor.gateway.http import answers
-from proctor.gateway.http.audits import audit_routes, shown
+from proctor.gateway.http.audits import audit_routes
+from proctor.gateway.http.login import login_routes
+from proctor.gateway.http.origin import OriginCheck
 from proctor.gateway.http.probes import probe_routes
+from proctor.gateway.http.sessions import Caller, Sessions
 from proctor.gateway.http.webhooks import webhook_routes
 from proctor.gateway.triggers.traffic import Traffic
 from proctor.registry.webhooks.receiver import Receiver
@@ -46,12 +50,13 @@ class Webhooks(NamedTuple):
     traffic: Traffic
 
 
-def application(front: Front, webhooks: Webhooks | None) -> ASGIApp:
+def application(front: Front, webhooks: Webhooks | None, sessions: Sessions) -> ASGIApp:
     """The application over a front.
 
     Args:
         front: whom gRPC serves, too.
         webhooks: where they come to; None where no triggers are configured.
+        sessions: of browsers, at the same front.
     """
     app = FastAPI(
         title="Proctor",
@@ -70,18 +75,21 @@ def application(front: Front, webhooks: Webhooks | None) -> ASGIApp:
             Exception: answers.failed,
         },
     )
+    app.state.sessions = sessions
     app.include_router(probe_routes(front))
+    app.include_router(login_routes())
     app.include_router(audit_routes(front))
     if webhooks is not None:
         app.include_router(webhook_routes(*webhooks))
 
     @app.get("/openapi.json", include_in_schema=False)
-    async def openapi(request: Request) -> Response:
+    async def openapi(caller: Caller) -> Response:
         # For whom gRPC's reflection is.
-        with front.place(shown(request), front.calls):
-            return JSONResponse(_described(app))
+        del caller
+        return JSONResponse(_described(app))
 
-    return _Headed(app)
+    # By TLS a page of another name cannot reach it: the certificate is not of that name.
+    return _Headed(OriginCheck(app, trusts_anyone=front.tokens is None and front.unnamed is not CERTIFIED))
 
 
 def _described(app: FastAPI) -> dict[str, Any]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel
 
 from proctor.domain.canonical import bytes_digest
 from proctor.domain.messages import Priority
-from proctor.domain.submitter import Submitter
 from proctor.domain.suite_problems import parse_suite
 from proctor.domain.suite_schema import suite_schema
 from proctor.gateway.audits import LocalDesk
@@ -19,13 +17,14 @@ from proctor.gateway.fields import LONGEST_LIST, FieldError
 from proctor.gateway.front import Front
 from proctor.gateway.http.answers import problems
 from proctor.gateway.http.bodies import body_of
+from proctor.gateway.http.sessions import Caller
 from proctor.gateway.limits import MAX_SUITE_BYTES, UPLOAD_S
 from proctor.gateway.once import submit_once
 from proctor.gateway.status import AuditStatus
 from proctor.runtime.records.audit_state import AuditState, UnreadableAudit
 
 #: What every route may answer beside what it is for.
-_COMMON: Final = problems(401, 422, 429, 503)
+_COMMON: Final = problems(401, 403, 422, 429, 503)
 
 
 class SubmittedAudit(BaseModel):
@@ -54,12 +53,6 @@ class AuditList(BaseModel):
 
 def audit_routes(front: Front) -> APIRouter:
     """The routes over a front."""
-
-    async def called(request: Request) -> AsyncIterator[Submitter]:
-        with front.place(shown(request), front.calls) as caller:
-            yield caller
-
-    caller_of = Depends(called)
     routes = APIRouter(prefix="/v1/audits", tags=["audits"], responses=_COMMON)
     sent: dict[str, Any] = {
         "requestBody": {"required": True, "content": {"application/json": {"schema": suite_schema()}}},
@@ -78,7 +71,7 @@ def audit_routes(front: Front) -> APIRouter:
     async def submit(
         request: Request,
         response: Response,
-        caller: Submitter = caller_of,
+        caller: Caller,
         priority: Priority = Priority.NORMAL,
     ) -> SubmittedAudit:
         """Begin an audit by a suite, or go on with the one of the same suite that has not ended.
@@ -110,24 +103,17 @@ def audit_routes(front: Front) -> APIRouter:
         )
 
     @routes.get("")
-    async def listed(
-        caller: Submitter = caller_of, limit: Annotated[int, Query(ge=1, le=LONGEST_LIST)] = DEFAULT_LIMIT
-    ) -> AuditList:
-        """Audits on record, the newest first: the caller's own, an operator's all."""
+    async def listed(caller: Caller, limit: Annotated[int, Query(ge=1, le=LONGEST_LIST)] = DEFAULT_LIMIT) -> AuditList:
+        """Audits on record, the newest first: the caller's own, or all for who sees all."""
         found = await front.run(front.desk.of(caller).audits, limit)
         return AuditList(audits=[_entry(one) for one in found])
 
     @routes.get("/{audit_id}", responses=problems(400, 404))
-    async def one(audit_id: str, caller: Submitter = caller_of) -> AuditStatus:
+    async def one(audit_id: str, caller: Caller) -> AuditStatus:
         """An audit as it is now, by its id or by a beginning of it that no other shares."""
         return await front.run(front.desk.of(caller).status, audit_id)
 
     return routes
-
-
-def shown(request: Request) -> Sequence[tuple[str, str]]:
-    """The headers that a request shows, as `Tokens.caller` takes them."""
-    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in request.scope["headers"]]
 
 
 def _entry(one: AuditStatus | UnreadableAudit) -> AuditStatus | UnreadableEntry:

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, closing, contextmanager
 from typing import Any, Final, NamedTuple
 
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from proctor.domain.errors import BadInputError
@@ -19,12 +20,14 @@ from proctor.domain.host import unbracketed
 from proctor.domain.triggers import Triggers
 from proctor.gateway.front import Front
 from proctor.gateway.http.app import Webhooks, application
+from proctor.gateway.http.sessions import Sessions
 from proctor.gateway.triggers.beside import starting
 from proctor.gateway.triggers.secrets import WebhookSecrets
 from proctor.gateway.triggers.traffic import Traffic
 from proctor.registry.webhooks.receiver import Receiver
 from proctor.runtime.grpc.serving import Address, Tls, checked_pem
 from proctor.runtime.redis.replays import Replays
+from proctor.runtime.redis.sessions import SessionStore
 
 #: Of a request line and its headers.
 MAX_HEAD_BYTES: Final = 16 << 10
@@ -131,9 +134,17 @@ async def serving_http(
 
 @asynccontextmanager
 async def _listening(front: Front, webhooks: Webhooks | None, options: HttpOptions) -> AsyncIterator[Address]:
+    with closing(SessionStore(front.desk.settings.ledger_url)) as store:
+        sessions = Sessions(front, store, secure=options.tls is not None)
+        async with _served(application(front, webhooks, sessions), options) as bound:
+            yield bound
+
+
+@asynccontextmanager
+async def _served(app: ASGIApp, options: HttpOptions) -> AsyncIterator[Address]:
     listener = _bound(options.address)
     config = uvicorn.Config(
-        application(front, webhooks),
+        app,
         http=_Impatient,
         ws="none",
         lifespan="off",

@@ -17,7 +17,7 @@ from grpc_health.v1 import health
 from proctor.domain.errors import BadInputError
 from proctor.domain.operator_json import operator_object
 from proctor.domain.problems import quoted
-from proctor.domain.submitter import DEFAULT, RESERVED, Submitter, is_name
+from proctor.domain.submitter import DEFAULT, RESERVED, Role, Submitter, is_name
 
 #: Metadata of a call that carries the token; gRPC's names are in small letters.
 METADATA_KEY: Final = "authorization"
@@ -46,7 +46,10 @@ _ALPHABETS: Final = (
 )
 _PRINTABLE: Final = 94
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
-_EXAMPLE: Final = '{"ci": "sha256:…", "ops": {"token": "sha256:…", "operator": true}}'
+_EXAMPLE: Final = '{"ci": "sha256:…", "anna": {"token": "sha256:…", "role": "reviewer", "sees_all": true}}'
+#: `operator` is what `sees_all` was called before there were roles, and stays good.
+_KEYS: Final = frozenset({"token", "role", "sees_all", "operator"})
+_ROLES: Final = {role.value: role for role in Role}
 #: A probe of a server's health knows no token, and learns nothing of what is served.
 _OPEN: Final = frozenset({f"/{health.SERVICE_NAME}/Check", f"/{health.SERVICE_NAME}/Watch"})
 
@@ -100,22 +103,32 @@ class Tokens:
         return len(self._known) > 1
 
     def caller(self, metadata: Any) -> Submitter | None:
-        """Whose token a call shows; None for no token, a wrong one or several.
+        """Whose token a call shows; None for no token, a wrong one or several."""
+        token = shown_token(metadata)
+        return None if token is None else self.of_token(token)
+
+    def of_token(self, token: str) -> Submitter | None:
+        """Whose token it is; None for nobody's."""
+        return None if len(token) > MAX_TOKEN_CHARACTERS or not token.isascii() else self.of_digest(token_digest(token))
+
+    def of_digest(self, digest: str) -> Submitter | None:
+        """Whose token has this digest.
 
         Digests are compared, each in constant time and all of them always: how long it takes says nothing.
         """
-        shown = [value for key, value in metadata or () if key == METADATA_KEY]
-        if len(shown) != 1 or not isinstance(shown[0], str) or not shown[0].isascii():
-            return None
-        if len(shown[0]) > MAX_TOKEN_CHARACTERS + len(_SCHEME):
-            return None
-        scheme, token = shown[0][: len(_SCHEME)], shown[0][len(_SCHEME) :]
-        digest = token_digest(token).encode()
         found = None
         for caller, known in self._known:
-            if hmac.compare_digest(digest, known):
+            if hmac.compare_digest(digest.encode(), known):
                 found = caller
-        return found if scheme == _SCHEME else None
+        return found
+
+
+def shown_token(metadata: Any) -> str | None:
+    """The one token that a call shows; None for none, or several."""
+    shown = [value for key, value in metadata or () if key == METADATA_KEY]
+    if len(shown) != 1 or not isinstance(shown[0], str) or not shown[0].isascii() or not shown[0].startswith(_SCHEME):
+        return None
+    return shown[0][len(_SCHEME) :]
 
 
 class _Entry(NamedTuple):
@@ -123,19 +136,23 @@ class _Entry(NamedTuple):
     digest: str
 
 
-def server_tokens(single: str | None, several: str, *, variable: str, source: str) -> Tokens | None:
+def server_tokens(
+    single: str | None, several: str, *, variable: str, source: str, holder: Submitter = DEFAULT
+) -> Tokens | None:
     """The tokens of a server's settings; None where there are none.
 
     Args:
         single: the token of the caller `default`.
-        several: a JSON object of callers' names, each with a token, its digest, or an object that says `operator` too.
+        several: a JSON object of callers' names, each with a token, its digest, or an object that says `role` and
+            `sees_all` too.
         variable: where the single one is taken from, for messages.
         source: where the others are read from.
+        holder: whose the single token is.
 
     Raises:
         BadInputError: for a token that could be guessed or cannot travel, or a list that is none.
     """
-    entries = [] if single is None else [_Entry(DEFAULT, _checked(single, variable))]
+    entries = [] if single is None else [_Entry(holder, _checked(single, variable))]
     found = operator_object(several, source=source, example=_EXAMPLE)
     if len(found) > MAX_TOKENS:
         raise BadInputError(f"{source} names {len(found):,} callers; name at most {MAX_TOKENS:,}")
@@ -154,12 +171,16 @@ def _entry(name: str, said: Any, source: str) -> _Entry:
             f"{where} cannot be a caller's name; use small letters, digits, '.', '_' and '-', and none of "
             f"{', '.join(sorted(RESERVED))}"
         )
-    token, operator = said, False
-    if isinstance(said, Mapping) and set(said) <= {"token", "operator"}:
-        token, operator = said.get("token"), said.get("operator", False)
-    if not isinstance(token, str) or not isinstance(operator, bool):
+    token, sees_all, role = said, False, Role.OPERATOR.value
+    if isinstance(said, Mapping) and set(said) <= _KEYS:
+        token, role = said.get("token"), said.get("role", role)
+        sees_all = said.get("sees_all", said.get("operator", False))
+    if not isinstance(token, str) or not isinstance(sees_all, bool):
         raise BadInputError(f"{where} has no token; write it like {_EXAMPLE}")
-    return _Entry(Submitter(name, operator), token if _DIGEST.fullmatch(token) else _checked(token, where))
+    if not isinstance(role, str) or role not in _ROLES:
+        raise BadInputError(f"{where} has the role {quoted(role)}; use one of {', '.join(_ROLES)}")
+    caller = Submitter(name, sees_all, _ROLES[role])
+    return _Entry(caller, token if _DIGEST.fullmatch(token) else _checked(token, where))
 
 
 def _checked(token: str, where: str) -> str:
