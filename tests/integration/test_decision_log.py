@@ -29,6 +29,7 @@ from proctor.runtime.records.tables import (
     DECISION_LOG_HEAD,
     METADATA,
     REGISTRY_CURSORS,
+    STANDINGS,
 )
 from proctor.runtime.signing import Ed25519Key
 from proctor.studies.record.checks import Checked, check_store, trust_in
@@ -181,6 +182,7 @@ def test_a_decision_does_not_wait_for_a_key_and_verifying_says_that_it_had_none(
 
 # What whoever can write to the database may do, and what is found of it.
 
+_NOT_LOGGED = (Code.DECISION_NOT_LOGGED, Code.STANDING_DIFFERS)
 _THREE_ENTRIES = (
     "UPDATE decision_log_head SET sequence = 3, digest = (SELECT digest FROM decision_log WHERE sequence = 3)"
 )
@@ -230,12 +232,12 @@ def _sql(*statements: str) -> Callable[[sa.Connection], None]:
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (_edit_entry, {Code.EDITED, Code.SIGNATURE_WRONG, Code.DECISION_EDITED}),
-        (_edit_entry_and_digests, {Code.SIGNATURE_WRONG, Code.DECISION_EDITED}),
-        (_resign, {Code.UNKNOWN_KEY, Code.DECISION_MISSING, Code.DECISION_NOT_LOGGED}),
-        (_sql("DELETE FROM decision_log WHERE sequence = 2"), {Code.GAP, Code.DECISION_NOT_LOGGED}),
-        (_sql("DELETE FROM decision_log WHERE sequence = 4"), {Code.HEAD_DIFFERS, Code.DECISION_NOT_LOGGED}),
-        (_sql("DELETE FROM decision_log"), {Code.HEAD_DIFFERS, Code.DECISION_NOT_LOGGED}),
+        (_edit_entry, {Code.EDITED, Code.SIGNATURE_WRONG, Code.DECISION_EDITED, Code.STANDING_DIFFERS}),
+        (_edit_entry_and_digests, {Code.SIGNATURE_WRONG, Code.DECISION_EDITED, Code.STANDING_DIFFERS}),
+        (_resign, {Code.UNKNOWN_KEY, Code.DECISION_MISSING, *_NOT_LOGGED}),
+        (_sql("DELETE FROM decision_log WHERE sequence = 2"), {Code.GAP, *_NOT_LOGGED}),
+        (_sql("DELETE FROM decision_log WHERE sequence = 4"), {Code.HEAD_DIFFERS, *_NOT_LOGGED}),
+        (_sql("DELETE FROM decision_log"), {Code.HEAD_DIFFERS, *_NOT_LOGGED}),
         (_sql("DELETE FROM decision_log_head"), {Code.HEAD_DIFFERS}),
         (_sql("UPDATE decision_log_head SET sequence = 9"), {Code.HEAD_DIFFERS}),
         (_sql("UPDATE decision_log SET signature = NULL WHERE sequence = 3"), {Code.SIGNATURE_MISSING}),
@@ -255,6 +257,7 @@ def _sql(*statements: str) -> Callable[[sa.Connection], None]:
                 "UPDATE audits SET state = 'decided'",
                 "DELETE FROM decision_log WHERE sequence = 4",
                 "DELETE FROM decisions WHERE audit_id = 'subject3-1'",
+                "DELETE FROM standings WHERE audit_id = 'subject3-1'",
                 _THREE_ENTRIES,
             ),
             {Code.DECISION_MISSING},
@@ -279,10 +282,11 @@ def test_an_edit_of_the_store_is_found(
 
 
 def _cut(connection: sa.Connection) -> None:
-    """The end is taken away without a trace: entry, decision, audit and head."""
+    """The end is taken away without a trace: entry, decision, what holds, audit and head."""
     _sql(
         "DELETE FROM decision_log WHERE sequence = 4",
         "DELETE FROM decisions WHERE audit_id = 'subject3-1'",
+        "DELETE FROM standings WHERE audit_id = 'subject3-1'",
         "DELETE FROM audits WHERE audit_id = 'subject3-1'",
         _THREE_ENTRIES,
     )(connection)
@@ -322,7 +326,8 @@ def make_as_version_1(records_url: str, n: int) -> None:
     """A store as the version before left it, with so many decisions, and one that is no JSON."""
     Records(records_url).close()
     with by_hand(records_url) as connection:
-        METADATA.drop_all(connection, tables=[DECISION_LOG, DECISION_LOG_HEAD, AUDIT_REQUESTS, REGISTRY_CURSORS])
+        later = [DECISION_LOG, DECISION_LOG_HEAD, AUDIT_REQUESTS, REGISTRY_CURSORS, STANDINGS]
+        METADATA.drop_all(connection, tables=later)
         if connection.dialect.name == "postgresql":
             connection.exec_driver_sql("DROP FUNCTION decision_log_is_only_added_to")
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0001'")
@@ -351,6 +356,9 @@ def test_decisions_of_before_the_log_are_taken_in_in_their_order_and_marked_so(
     # The next decision is signed, and vouches for what was taken in.
     with closing(Records(records_url)) as records:
         assert records.decide("new-1", an_event("new-1"), key=a_key())
+        # What nobody can read holds for nothing.
+        holds = {one.audit_id for one in records.standings.standings(limit=100)}
+        assert holds == {"new-1", *(f"old{number}-1" for number in range(9))}
     checked = check(records_url, tmp_path)
     assert (checked.findings, checked.signed) == ((), 1)
     with by_hand(records_url) as connection:

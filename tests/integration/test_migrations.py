@@ -27,13 +27,14 @@ from proctor.runtime.records.tables import (
     DECISION_LOG_HEAD,
     METADATA,
     REGISTRY_CURSORS,
+    STANDINGS,
 )
 from proctor.runtime.settings import RecordsMigrate, Settings
 from tests.support import ending, run_proctor
 
 PROCESSES = 8
 #: What migrations after the first one made.
-_LATER = (DECISION_LOG, DECISION_LOG_HEAD, AUDIT_REQUESTS, REGISTRY_CURSORS)
+_LATER = (DECISION_LOG, DECISION_LOG_HEAD, AUDIT_REQUESTS, REGISTRY_CURSORS, STANDINGS)
 
 
 @contextmanager

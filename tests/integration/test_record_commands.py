@@ -89,6 +89,7 @@ def test_an_end_that_was_cut_off_is_found_by_the_attestation_that_lies_beside_it
         for statement in (
             "DELETE FROM decision_log WHERE sequence = 2",
             "DELETE FROM decisions WHERE audit_id = 'xyz-1'",
+            "DELETE FROM standings WHERE audit_id = 'xyz-1'",
             "DELETE FROM audits WHERE audit_id = 'xyz-1'",
             "UPDATE decision_log_head SET sequence = 1, digest = (SELECT digest FROM decision_log)",
         ):

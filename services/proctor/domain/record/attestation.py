@@ -47,7 +47,7 @@ def statement_bytes(entry: Mapping[str, Any]) -> bytes:
             "_type": STATEMENT_TYPE,
             "subject": [
                 {
-                    "name": str((content.get("event") or {}).get("modelId") or "model"),
+                    "name": str((content.get("event") or {}).get("modelId") or content.get("model_id") or "model"),
                     "digest": {algorithm: weights.removeprefix("sha256:")},
                 }
             ],

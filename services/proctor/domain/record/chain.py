@@ -15,6 +15,7 @@ from proctor.domain.problems import visible
 from proctor.domain.record.attestation import STATEMENT_PAYLOAD, signed_bytes, statement_bytes
 from proctor.domain.record.entry import Entry, EntryKind, LoggedEntry, plain_of, text_digest
 from proctor.domain.record.finding import Code, Finding
+from proctor.domain.standing import Standing, standing_after
 
 #: Whether a signature (base64) over a message is that of a public key (base64).
 Verifies = Callable[[str, bytes, str], bool]
@@ -63,6 +64,8 @@ class Chain:
         self.decided: dict[str, Decided] = {}
         self.last: Entry | None = None
         """The entry that was fed last, where it can be read."""
+        self.standings: dict[str, Standing] = {}
+        """What holds for each audit after the entries so far."""
 
     @property
     def head(self) -> str | None:
@@ -93,6 +96,15 @@ class Chain:
         yield from self._check_signature(logged, entry)
         if entry.kind is EntryKind.DECISION:
             yield from self._note_decision(entry)
+        else:
+            yield from self._hold_to_decision(entry)
+        try:
+            standing = standing_after(self.standings.get(entry.audit_id), entry)
+        except ValidationError as error:
+            yield Finding(Code.UNREADABLE, _newer(error), number, entry.audit_id)
+            return
+        if standing is not None:
+            self.standings[entry.audit_id] = standing
 
     def ended(self) -> Iterator[Finding]:
         """What can be said only when the last entry is known."""
@@ -162,6 +174,14 @@ class Chain:
             {str(name): str(digest) for name, digest in files.items()} if isinstance(files, dict) else {},
         )
 
+    def _hold_to_decision(self, entry: Entry) -> Iterator[Finding]:
+        decided, audit_id = self.decided.get(entry.audit_id), entry.audit_id
+        if decided is None:
+            yield Finding(Code.UNFOUNDED, "no entry before it decides on its audit", entry.sequence, audit_id)
+        elif entry.content.get("of") != self.digests[decided.sequence]:
+            text = f"it is about another decision than entry {decided.sequence}: one of the two was changed"
+            yield Finding(Code.UNFOUNDED, text, entry.sequence, audit_id)
+
 
 def event_digest(content: dict[str, Any]) -> str:
     """Digest of a decision entry's event, by which it is compared with the decision's row."""
@@ -177,12 +197,16 @@ def _read(text: str) -> Entry | str:
         if entry.text() != text:
             return "it is not in canonical JSON"
     except ValidationError as error:
-        fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        where = visible(".".join(map(str, fault["loc"]))[:60])
-        return f"it is damaged, or needs a newer Proctor: {where or 'it'}: {visible(fault['msg'])}"
+        return _newer(error)
     except (ValueError, OverflowError, RecursionError) as error:
         return f"it cannot be read: {visible(str(error)[:200])}"
     return entry
+
+
+def _newer(error: ValidationError) -> str:
+    fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    where = visible(".".join(map(str, fault["loc"]))[:60])
+    return f"it is damaged, or needs a newer Proctor: {where or 'it'}: {visible(fault['msg'])}"
 
 
 def _gap(expected: int, found: int) -> str:

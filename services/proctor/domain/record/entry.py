@@ -25,9 +25,9 @@ class EntryKind(StrEnum):
     DECISION = "decision"
     """The gate's decision on an audit: at most one entry an audit."""
     OVERRIDE = "override"
-    """A person's word against a decision, which stays as it is. Nothing writes these yet."""
+    """A person's sign-off on a decision, which stays as it is (`proctor.domain.record.sign_off`)."""
     EXPIRY = "expiry"
-    """An approval that holds no longer. Nothing writes these yet."""
+    """An approval that holds no longer."""
 
 
 class Signer(Frozen):
@@ -52,7 +52,7 @@ class Entry(Frozen):
     kind: EntryKind
     audit_id: str
     content: dict[str, Any]
-    """As the kind has it; of a decision what `decision_content` makes."""
+    """As the kind has it; of a decision what `decision_content` makes, of others `proctor.domain.record.sign_off`."""
     signer: Signer | None
     unsigned_because: str = ""
     """Where there is no signer: why."""
@@ -93,7 +93,12 @@ def text_digest(text: str) -> str:
 
 
 def decision_content(
-    event: Mapping[str, Any], *, decided_at: str, files: Mapping[str, str], taken_in: bool = False
+    event: Mapping[str, Any],
+    *,
+    decided_at: str,
+    files: Mapping[str, str],
+    taken_in: bool = False,
+    approval: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """What an entry says of a decision.
 
@@ -102,8 +107,9 @@ def decision_content(
         decided_at: the time in the decision's row, ISO 8601 in UTC.
         files: names of what lies in the report's folder, each with its digest.
         taken_in: whether the decision was on record before the entry was written, as one of before there was a log.
+        approval: when an approval of it ends by itself (`ApprovalTerms`); nothing is written where it does not.
     """
-    return {
+    content = {
         "event": dict(event),
         "digests": {
             "report": event.get("reportDigest"),
@@ -115,3 +121,4 @@ def decision_content(
         "files": dict(files),
         "taken_in": taken_in,
     }
+    return {**content, "approval": dict(approval)} if approval else content

@@ -24,6 +24,8 @@ class Code(StrEnum):
     DECISION_EDITED = "decision_edited"
     DECISION_MISSING = "decision_missing"
     DECISION_NOT_LOGGED = "decision_not_logged"
+    UNFOUNDED = "unfounded"
+    STANDING_DIFFERS = "standing_differs"
     REPORT_MISSING = "report_missing"
     REPORT_SWAPPED = "report_swapped"
     ATTESTATION_DIFFERS = "attestation_differs"

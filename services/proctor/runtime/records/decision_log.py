@@ -18,7 +18,7 @@ from sqlalchemy.exc import IntegrityError
 from proctor.domain.errors import StoreError
 from proctor.domain.record.attestation import STATEMENT_PAYLOAD, signed_bytes, statement_bytes
 from proctor.domain.record.entry import Entry, EntryKind, LoggedEntry, Signer, text_digest
-from proctor.runtime.records.tables import AUDITS, DECISION_LOG, DECISION_LOG_HEAD, DECISIONS
+from proctor.runtime.records.tables import AUDITS, DECISION_LOG, DECISION_LOG_HEAD, DECISIONS, STANDINGS
 
 logger = logging.getLogger(__name__)
 
@@ -70,8 +70,8 @@ def append(
     *,
     time: str,
     key: SigningKey | NoKey,
-) -> None:
-    """Add an entry to the log, as a part of the transaction that writes what it tells of.
+) -> Entry:
+    """Add an entry to the log, as a part of the transaction that writes what it tells of; the entry as it stands there.
 
     An entry that cannot be signed is written all the same, and says why: a decision must not wait for a key.
 
@@ -105,6 +105,7 @@ def append(
         ) from None
     head = DECISION_LOG_HEAD
     connection.execute(head.update().where(head.c.id == 1).values(sequence=sequence, digest=digest))
+    return entry
 
 
 def hold_log(connection: sa.Connection) -> Head:
@@ -136,6 +137,13 @@ def _signed(entry: Entry, key: SigningKey | NoKey) -> tuple[Entry, str | None]:
     return entry.model_copy(update={"unsigned_because": why}), None
 
 
+def logged_on(connection: sa.Connection, audit_id: str) -> list[LoggedEntry]:
+    """The entries on one audit, in the log's order, as a transaction sees them."""
+    found = sa.select(DECISION_LOG).where(DECISION_LOG.c.audit_id == audit_id).order_by(DECISION_LOG.c.sequence)
+    rows = connection.execute(found).all()
+    return [LoggedEntry(row.sequence, row.entry, row.digest, row.signature) for row in rows]
+
+
 class LogView:
     """The log and the decisions as they were at one moment, however long the reading takes."""
 
@@ -164,9 +172,7 @@ class LogView:
 
     def of_audit(self, audit_id: str) -> list[LoggedEntry]:
         """The entries on one audit, in the log's order."""
-        found = sa.select(DECISION_LOG).where(DECISION_LOG.c.audit_id == audit_id).order_by(DECISION_LOG.c.sequence)
-        rows = self._connection.execute(found).all()
-        return [LoggedEntry(row.sequence, row.entry, row.digest, row.signature) for row in rows]
+        return logged_on(self._connection, audit_id)
 
     def decisions(self) -> Iterator[DecidedRow]:
         """Every decision by its own row, some at a time."""
@@ -179,6 +185,17 @@ class LogView:
                 after = row.audit_id
             if len(rows) < _PAGE:
                 return
+
+    def standings(self) -> Iterator[sa.RowMapping]:
+        """Every row of what holds, some at a time and unread."""
+        after = ""
+        while True:
+            page = sa.select(STANDINGS).where(STANDINGS.c.audit_id > after).order_by(STANDINGS.c.audit_id).limit(_PAGE)
+            rows = self._connection.execute(page).mappings().all()
+            yield from rows
+            if len(rows) < _PAGE:
+                return
+            after = rows[-1]["audit_id"]
 
     def not_logged(self) -> list[DecidedRow]:
         """Decisions that have no entry, in their order."""

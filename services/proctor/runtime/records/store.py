@@ -20,6 +20,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from proctor.domain.errors import NewerVersionError, StoreError
 from proctor.domain.problems import visible
 from proctor.domain.record.entry import EntryKind, LoggedEntry, decision_content
+from proctor.domain.record.sign_off import ApprovalTerms
 from proctor.runtime.private import prepare_database
 from proctor.runtime.records.audit_state import AuditOnRecord, AuditRecord, AuditState, UnreadableAudit
 from proctor.runtime.records.decision_log import LogView, NoKey, SigningKey, append, hold_log, log_view
@@ -34,6 +35,7 @@ from proctor.runtime.records.engine import (
 )
 from proctor.runtime.records.requests import AuditRequests, take
 from proctor.runtime.records.schema import prepare
+from proctor.runtime.records.standings import Standings, note_decision
 from proctor.runtime.records.tables import AUDITS, DECISIONS, FIDELITIES, LIBRARY, LIBRARY_ORIGINS, REGISTRATIONS
 from proctor.runtime.records.words import MAX_DETAIL_CHARACTERS as MAX_DETAIL_CHARACTERS
 from proctor.runtime.records.words import storable
@@ -50,6 +52,7 @@ _PAGE = 50
 #: Of a decision whose report lies nowhere.
 _NO_FILES: Final[Mapping[str, str]] = MappingProxyType({})
 _NO_KEY_GIVEN: Final = NoKey("whoever wrote it had no key")
+_NO_END: Final = ApprovalTerms()
 _STATES = frozenset(state.value for state in AuditState)
 
 
@@ -66,6 +69,7 @@ class Records:
             _prepare_file(url)
         self._engine = open_engine(url)
         self.requests = AuditRequests(self._engine)
+        self.standings = Standings(self._engine)
         with ExitStack() as opening:
             opening.callback(self._engine.dispose)
             try:
@@ -338,22 +342,24 @@ class Records:
         *,
         files: Mapping[str, str] = _NO_FILES,
         key: SigningKey | NoKey = _NO_KEY_GIVEN,
+        approval: ApprovalTerms = _NO_END,
     ) -> bool:
         """Record the decision of an audit and its entry in the decision log; False when it has one, which then stays.
 
-        Row and entry are one transaction: there is never one without the other.
+        Row, entry and what holds by it are one transaction: there is never one without the others.
 
         Args:
             audit_id: the audit.
             event: the decision event, as it goes out.
             files: names of what lies in the report's folder, each with its digest.
             key: what signs the entry.
+            approval: when an approval ends by itself.
 
         Raises:
             StoreError: when the log has lost its end, and nothing can be added.
         """
         now = _now()
-        content = decision_content(event, decided_at=now, files=files)
+        content = decision_content(event, decided_at=now, files=files, approval=approval.plain())
         with self._engine.connect() as connection:
             try:
                 # First: of two deciders of an audit the second fails here, before it holds up the log.
@@ -364,7 +370,7 @@ class Records:
                 )
             except IntegrityError:
                 return False
-            append(connection, EntryKind.DECISION, audit_id, content, time=now, key=key)
+            note_decision(connection, append(connection, EntryKind.DECISION, audit_id, content, time=now, key=key), key)
             connection.commit()
         return True
 
@@ -384,7 +390,8 @@ class Records:
                 try:
                     event = json.loads(row.event)
                     content = decision_content(event, decided_at=row.decided_at, files={}, taken_in=True)
-                    append(connection, EntryKind.DECISION, row.audit_id, content, time=now, key=key)
+                    entry = append(connection, EntryKind.DECISION, row.audit_id, content, time=now, key=key)
+                    note_decision(connection, entry, key)
                 except (ValueError, AttributeError) as error:
                     raise StoreError(f"the decision of audit {row.audit_id} cannot be read: {error}") from None
                 taken.append(row.audit_id)

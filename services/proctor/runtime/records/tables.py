@@ -76,6 +76,42 @@ DECISION_LOG_HEAD = sa.Table(
     sa.Column("sequence", sa.Integer, nullable=False),
     sa.Column("digest", sa.String(71)),
 )
+#: What holds for each decided audit now. Derived: it follows from the log, whose entry is written with it.
+STANDINGS = sa.Table(
+    "standings",
+    METADATA,
+    sa.Column("audit_id", sa.String(64), primary_key=True),
+    sa.Column("outcome", sa.String(16), nullable=False),
+    sa.Column("decided", sa.String(16), nullable=False),
+    sa.Column("kind", sa.String(16), nullable=False),
+    sa.Column("by_name", sa.Text),
+    sa.Column("by_via", sa.Text),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("reference", sa.Text, nullable=False),
+    sa.Column("at", sa.String(32), nullable=False),
+    sa.Column("expires_at", sa.String(32)),
+    sa.Column("sequence", sa.Integer, nullable=False),
+    sa.Column("audit_suite_id", sa.Text, nullable=False),
+    sa.Column("model_id", sa.Text, nullable=False),
+    sa.Column("model_digest", sa.Text, nullable=False),
+    sa.Column("protocol_digest", sa.Text, nullable=False),
+    sa.Column("ends_when_superseded", sa.Boolean, nullable=False),
+    #: Whether a person is to look.
+    sa.Column("waits", sa.Boolean, nullable=False),
+    #: The entry of which the registry's queue was told.
+    sa.Column("told", sa.Integer, nullable=False),
+    sa.Index("standings_newest", "at", "audit_id"),
+    sa.Index("standings_waiting", "waits", "at", "audit_id"),
+    sa.Index("standings_expiring", "outcome", "expires_at", "audit_id"),
+    sa.Index("standings_of_weights", "model_digest"),
+    sa.Index("standings_of_model", "model_id", "audit_suite_id"),
+    sa.Index(
+        "standings_untold",
+        "audit_id",
+        sqlite_where=sa.text("told < sequence"),
+        postgresql_where=sa.text("told < sequence"),
+    ),
+)
 #: Audits that were asked for, each once: by a registry's event, by the reconciler, or under a caller's own key.
 AUDIT_REQUESTS = sa.Table(
     "audit_requests",

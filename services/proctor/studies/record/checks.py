@@ -24,6 +24,7 @@ from proctor.domain.record.finding import Code, Finding
 from proctor.formats.record_export import ExportedEntry, ExportHead, read_export
 from proctor.runtime.artifacts.store import ArtifactStore
 from proctor.runtime.records.decision_log import Head, LogView
+from proctor.runtime.records.standings import row_of
 from proctor.runtime.records.store import Records
 from proctor.runtime.signing import key_id, verifies
 
@@ -101,6 +102,7 @@ def check_store(
         findings += chain.ended()
         findings += _end(view.head(), chain)
         findings += _decisions(view, chain)
+        findings += _standings(view, chain)
     n_reports = 0
     if artifacts is not None:
         n_reports = sum(decided.report is not None for decided in chain.decided.values())
@@ -170,6 +172,22 @@ def _decisions(view: LogView, chain: Chain) -> Iterator[Finding]:
     for audit_id in view.without_decision():
         if audit_id not in unseen:
             yield Finding(Code.DECISION_MISSING, "it is decided, and there is neither row nor entry", None, audit_id)
+
+
+def _standings(view: LogView, chain: Chain) -> Iterator[Finding]:
+    unseen = {audit_id: row_of(standing) for audit_id, standing in chain.standings.items()}
+    for row in view.standings():
+        expected = unseen.pop(row["audit_id"], None)
+        sequence = None if expected is None else expected["sequence"]
+        if expected is None:
+            text = f"the store says that it stands at {visible(row['outcome'])}, and nothing in the log does"
+            yield Finding(Code.STANDING_DIFFERS, text, None, row["audit_id"])
+        elif odd := sorted(name for name, value in expected.items() if row[name] != value):
+            text = f"what the store says that holds is not what the log says: {', '.join(odd)}"
+            yield Finding(Code.STANDING_DIFFERS, text, sequence, row["audit_id"])
+    for audit_id, expected in unseen.items():
+        text = f"by the log it stands at {expected['outcome'].value}, and the store does not say so"
+        yield Finding(Code.STANDING_DIFFERS, text, expected["sequence"], audit_id)
 
 
 def _event_digests(event: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The decision log, and audits that a registry asks for.
+"""The decision log, what holds for each audit by it, and audits that a registry asks for.
 
 Decisions that are on record already are taken in, in their order, as entries marked so. A Proctor of version 1 does not
 look at the other tables.
@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from proctor.domain.canonical import bytes_digest, canonical_json
+from proctor.domain.problems import visible
 
 revision = "0002"
 down_revision = "0001"
@@ -27,6 +28,7 @@ def upgrade() -> None:
     """Make the tables. What is written in the log from then on cannot be changed."""
     _make_decision_log()
     _make_audit_requests()
+    _make_standings()
 
 
 def _make_decision_log() -> None:
@@ -76,6 +78,72 @@ def _make_audit_requests() -> None:
         sa.Column("name", sa.String(80), primary_key=True),
         sa.Column("cursor", sa.Text, nullable=False),
     )
+
+
+def _make_standings() -> None:
+    op.create_table(
+        "standings",
+        sa.Column("audit_id", sa.String(64), primary_key=True),
+        sa.Column("outcome", sa.String(16), nullable=False),
+        sa.Column("decided", sa.String(16), nullable=False),
+        sa.Column("kind", sa.String(16), nullable=False),
+        sa.Column("by_name", sa.Text),
+        sa.Column("by_via", sa.Text),
+        sa.Column("reason", sa.Text, nullable=False),
+        sa.Column("reference", sa.Text, nullable=False),
+        sa.Column("at", sa.String(32), nullable=False),
+        sa.Column("expires_at", sa.String(32)),
+        sa.Column("sequence", sa.Integer, nullable=False),
+        sa.Column("audit_suite_id", sa.Text, nullable=False),
+        sa.Column("model_id", sa.Text, nullable=False),
+        sa.Column("model_digest", sa.Text, nullable=False),
+        sa.Column("protocol_digest", sa.Text, nullable=False),
+        sa.Column("ends_when_superseded", sa.Boolean, nullable=False),
+        sa.Column("waits", sa.Boolean, nullable=False),
+        sa.Column("told", sa.Integer, nullable=False),
+    )
+    _derive_standings(op.get_bind())
+    op.create_index("standings_newest", "standings", ["at", "audit_id"])
+    op.create_index("standings_waiting", "standings", ["waits", "at", "audit_id"])
+    op.create_index("standings_expiring", "standings", ["outcome", "expires_at", "audit_id"])
+    op.create_index("standings_of_weights", "standings", ["model_digest"])
+    op.create_index("standings_of_model", "standings", ["model_id", "audit_suite_id"])
+    untold = sa.text("told < sequence")
+    op.create_index("standings_untold", "standings", ["audit_id"], sqlite_where=untold, postgresql_where=untold)
+
+
+def _derive_standings(connection: sa.Connection) -> None:
+    """Write what holds for each decision that was taken in: what was decided."""
+    insert = sa.text(
+        "INSERT INTO standings (audit_id, outcome, decided, kind, reason, reference, at, sequence, audit_suite_id, "
+        "model_id, model_digest, protocol_digest, ends_when_superseded, waits, told) VALUES (:audit_id, :outcome, "
+        ":outcome, 'decision', '', '', :at, :sequence, :suite, :model, :weights, :protocol, :ends, :waits, :sequence)"
+    )
+    page = sa.text("SELECT sequence, entry FROM decision_log WHERE sequence > :last ORDER BY sequence LIMIT :most")
+    last = 0
+    while found := connection.execute(page, {"last": last, "most": _PAGE}).all():
+        last = found[-1].sequence
+        rows = [row for one in found if (row := _standing(one.sequence, json.loads(one.entry))) is not None]
+        if rows:
+            connection.execute(insert, rows)
+
+
+def _standing(sequence: int, entry: dict[str, Any]) -> dict[str, Any] | None:
+    event = entry["content"]["event"]
+    if not isinstance(event, dict) or event.get("outcome") not in ("approve", "review", "block"):
+        return None
+    names = {
+        "suite": "auditSuiteId", "model": "modelId", "weights": "modelDigest", "protocol": "protocolDigest",
+    }  # fmt: skip
+    return {
+        "audit_id": entry["audit_id"],
+        "outcome": event["outcome"],
+        "at": entry["content"]["decided_at"],
+        "sequence": sequence,
+        **{name: visible(str(event.get(key) or ""))[:400] for name, key in names.items()},
+        "ends": False,
+        "waits": event["outcome"] != "approve",
+    }
 
 
 def _take_in(connection: sa.Connection) -> tuple[int, str | None]:
