@@ -18,11 +18,13 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from proctor.domain.errors import StoreError
+from proctor.runtime.records.audit_list import Wanted
 from proctor.runtime.records.engine import open_engine
 from proctor.runtime.records.schema import AHEAD, MIGRATIONS, SCHEMA_VERSION, version_of
 from proctor.runtime.records.store import Records
 from proctor.runtime.records.tables import (
     AUDIT_REQUESTS,
+    AUDITS,
     DECISION_LOG,
     DECISION_LOG_HEAD,
     METADATA,
@@ -35,6 +37,8 @@ from tests.support import ending, run_proctor
 PROCESSES = 8
 #: What migrations after the first one made.
 _LATER = (DECISION_LOG, DECISION_LOG_HEAD, AUDIT_REQUESTS, REGISTRY_CURSORS, STANDINGS)
+#: And added to the table of audits, with the indices over it.
+_LATER_COLUMNS = ("model_id", "suite_id", "submitter", "outcome")
 
 
 @contextmanager
@@ -54,6 +58,11 @@ def make_as_before_versions(url: str) -> None:
     """What a Proctor did that knew no versions, and an audit that it put on record."""
     with connected(url) as connection:
         METADATA.create_all(connection, tables=[table for table in METADATA.sorted_tables if table not in _LATER])
+        for index in AUDITS.indexes:
+            if index.name != "ix_audits_subject":
+                index.drop(connection)
+        for column in _LATER_COLUMNS:
+            connection.exec_driver_sql(f"ALTER TABLE audits DROP COLUMN {column}")
         connection.exec_driver_sql("INSERT INTO audits VALUES ('old-1', 'old', 1, '{}', '{}', 'decided', '', '2026')")
 
 
@@ -77,6 +86,44 @@ def test_a_store_of_before_there_were_versions_is_adopted_with_what_is_in_it(rec
         assert [audit.audit_id for audit in records.audits()] == ["old-1"]
         assert records.create_audit("old", "{}", {}).audit_id == "old-2"
     assert version_of(records_url) == SCHEMA_VERSION
+
+
+def test_what_lists_are_looked_through_by_is_filled_in_for_audits_of_before(records_url: str) -> None:
+    make_as_before_versions(records_url)
+    suite = '{"audit_suite_id": "gsm8k", "model_config": {"model_id": "org/m"}}'
+    with connected(records_url) as connection:
+        for audit, inputs in (("a-1", '{"submitter": "ci"}'), ("b-1", "{}"), ("c-1", "no JSON")):
+            connection.execute(
+                sa.text("INSERT INTO audits VALUES (:id, :id, 1, :suite, :inputs, 'decided', '', '2026')"),
+                {"id": audit, "suite": suite, "inputs": inputs},
+            )
+        connection.exec_driver_sql("INSERT INTO decisions VALUES ('a-1', '{\"outcome\": \"block\"}', '2026')")
+    with closing(Records(records_url)) as records:
+        found = {one.audit_id: one for one in records.list.page(Wanted(model_id="org/m"), limit=9)}
+        assert sorted(found) == ["a-1", "b-1", "c-1"]
+        assert (found["a-1"].suite_id, found["a-1"].submitter, found["a-1"].outcome) == ("gsm8k", "ci", "block")
+        assert (found["b-1"].submitter, found["b-1"].outcome) == ("local", None)
+        assert [one.audit_id for one in records.list.page(Wanted(outcome="block"), limit=9)] == ["a-1"]
+        assert [one.audit_id for one in records.list.page(Wanted(submitter="ci"), limit=9)] == ["a-1"]
+
+
+def test_what_an_earlier_proctor_writes_beside_this_one_is_filled_in_later(records_url: str) -> None:
+    suite = '{"audit_suite_id": "gsm8k", "model_config": {"model_id": "org/m"}}'
+    with closing(Records(records_url)) as records:
+        with connected(records_url) as connection:
+            connection.execute(
+                sa.text(
+                    "INSERT INTO audits (audit_id, subject, ordinal, suite, inputs, state, detail, created_at) "
+                    "VALUES ('a-1', 'a', 1, :suite, '{\"submitter\": \"ci\"}', 'decided', '', '2026')"
+                ),
+                {"suite": suite},
+            )
+        (row,) = records.list.page(Wanted(), limit=9)
+        assert (row.model_id, row.suite_id) == ("org/m", "gsm8k")
+        assert [one.audit_id for one in records.audits(submitter="ci")] == ["a-1"]
+        assert records.list.page(Wanted(submitter="ci"), limit=9) == []
+        assert records.list.fill_in() == 1
+        assert [one.audit_id for one in records.list.page(Wanted(submitter="ci", model_id="org/m"), limit=9)] == ["a-1"]
 
 
 @pytest.mark.parametrize(

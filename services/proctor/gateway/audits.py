@@ -37,6 +37,7 @@ from proctor.runtime.artifacts.opening import open_artifacts
 from proctor.runtime.artifacts.store import ArtifactStore
 from proctor.runtime.messaging.tasks import configure, send
 from proctor.runtime.private import tighten_stores
+from proctor.runtime.records.audit_list import ListedAudit, Place, Wanted
 from proctor.runtime.records.store import AuditRecord, Records, UnreadableAudit
 from proctor.runtime.redis.presence import Presence
 from proctor.runtime.settings import Settings
@@ -154,6 +155,11 @@ class LocalDesk:
             except NewerVersionError as error:
                 found.append(UnreadableAudit(record.audit_id, record.created_at, str(error)))
         return found
+
+    def listed(self, wanted: Wanted, *, limit: int, before: Place | None = None) -> list[ListedAudit]:
+        """Some of the caller's audits as a list shows them, without what the ledger counts, the newest first."""
+        submitter = None if self.caller.operator else self.caller.name
+        return self.records.list.page(wanted._replace(submitter=submitter), limit=limit, before=before)
 
     def watch(self, audit: str) -> Iterator[AuditStatus]:
         """See `AuditDesk`."""
@@ -303,6 +309,8 @@ def local_desk(settings: Settings, *, at_terminal: bool = False, serves: bool = 
     migrate = may.services if serves else may.commands(settings.records_url)
     with ExitStack() as stack:
         records = stack.enter_context(closing(Records(settings.records_url, migrate=migrate)))
+        if serves:
+            records.list.fill_in()
         ledger = stack.enter_context(closing(Ledger(settings.ledger_url)))
         pools = stack.enter_context(closing(Pools(settings.ledger_url)))
         silence = timedelta(seconds=settings.timing.presence_s)

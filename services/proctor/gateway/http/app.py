@@ -28,6 +28,7 @@ from proctor.gateway.http.origin import OriginCheck
 from proctor.gateway.http.probes import probe_routes
 from proctor.gateway.http.sessions import Caller, Sessions
 from proctor.gateway.http.webhooks import webhook_routes
+from proctor.gateway.pages.registry import page_routes
 from proctor.gateway.triggers.traffic import Traffic
 from proctor.registry.webhooks.receiver import Receiver
 
@@ -79,6 +80,7 @@ def application(front: Front, webhooks: Webhooks | None, sessions: Sessions) -> 
     app.include_router(probe_routes(front))
     app.include_router(login_routes())
     app.include_router(audit_routes(front))
+    app.include_router(page_routes(front))
     if webhooks is not None:
         app.include_router(webhook_routes(*webhooks))
 

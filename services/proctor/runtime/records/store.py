@@ -22,6 +22,7 @@ from proctor.domain.problems import visible
 from proctor.domain.record.entry import EntryKind, LoggedEntry, decision_content
 from proctor.domain.record.sign_off import ApprovalTerms
 from proctor.runtime.private import prepare_database
+from proctor.runtime.records.audit_list import AuditList, of_event, of_inputs, of_suite
 from proctor.runtime.records.audit_state import AuditOnRecord, AuditRecord, AuditState, UnreadableAudit
 from proctor.runtime.records.decision_log import LogView, NoKey, SigningKey, append, hold_log, log_view
 from proctor.runtime.records.engine import (
@@ -70,6 +71,7 @@ class Records:
         self._engine = open_engine(url)
         self.requests = AuditRequests(self._engine)
         self.standings = Standings(self._engine)
+        self.list = AuditList(self._engine)
         with ExitStack() as opening:
             opening.callback(self._engine.dispose)
             try:
@@ -144,6 +146,8 @@ class Records:
                     state=AuditState.CREATED,
                     detail="",
                     created_at=_now(),
+                    **of_suite(suite),
+                    **of_inputs(inputs),
                 )
             )
             if request is not None:
@@ -200,9 +204,11 @@ class Records:
         newest = sa.select(AUDITS).order_by(AUDITS.c.created_at.desc(), AUDITS.c.audit_id.desc())
         statement = newest.where(AUDITS.c.audit_id.startswith(prefix, autoescape=True)).limit(limit).offset(skip)
         if submitter is not None:
-            # As `_inputs_json` writes it. No text in it can look so: its quotes are escaped.
+            # As `_inputs_json` writes it. No text in it can look so: its quotes are escaped. Of a row that an earlier
+            # Proctor wrote beside this one, which filled in no column.
             written = f'"submitter": {json.dumps(submitter)}'
-            statement = statement.where(AUDITS.c.inputs.contains(written, autoescape=True))
+            not_filled_in = sa.and_(AUDITS.c.submitter.is_(None), AUDITS.c.inputs.contains(written, autoescape=True))
+            statement = statement.where(sa.or_(AUDITS.c.submitter == submitter, not_filled_in))
         with self._engine.connect() as connection:
             return [_record_or_unreadable(row) for row in connection.execute(statement).mappings()]
 
@@ -243,7 +249,7 @@ class Records:
         """
         values: dict[str, Any] = {"state": state, "detail": storable(detail)}
         if inputs is not None:
-            values["inputs"] = _inputs_json(inputs)
+            values |= {"inputs": _inputs_json(inputs), **of_inputs(inputs)}
         statement = AUDITS.update().where(AUDITS.c.audit_id == audit_id, AUDITS.c.state.in_(list(expected)))
         if expected_inputs is not None:
             statement = statement.where(AUDITS.c.inputs == _inputs_json(expected_inputs))
@@ -371,6 +377,7 @@ class Records:
             except IntegrityError:
                 return False
             note_decision(connection, append(connection, EntryKind.DECISION, audit_id, content, time=now, key=key), key)
+            connection.execute(AUDITS.update().where(AUDITS.c.audit_id == audit_id).values(**of_event(event)))
             connection.commit()
         return True
 

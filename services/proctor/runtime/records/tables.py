@@ -17,7 +17,19 @@ AUDITS = sa.Table(
     sa.Column("state", sa.String(16), nullable=False),
     sa.Column("detail", sa.Text, nullable=False, default=""),
     sa.Column("created_at", sa.String(32), nullable=False),
+    # What lists are looked through by, beside where it comes from: the suite, the inputs, and what stands (`outcome`).
+    # A row of an earlier Proctor's has none of it until `AuditList.fill_in`.
+    sa.Column("model_id", sa.String(200)),
+    sa.Column("suite_id", sa.String(200)),
+    sa.Column("submitter", sa.String(64)),
+    sa.Column("outcome", sa.String(16)),
     sa.UniqueConstraint("subject", "ordinal"),
+    # All that a list is looked through by, so that what is rare is found without the rows, whose suites are long.
+    sa.Index("audits_newest", "created_at", "audit_id", "state", "outcome", "model_id", "suite_id", "submitter"),
+    sa.Index("audits_of_model", "model_id", "created_at", "audit_id"),
+    sa.Index("audits_of_suite", "suite_id", "created_at", "audit_id"),
+    sa.Index("audits_in_state", "state", "created_at", "audit_id"),
+    sa.Index("audits_of_outcome", "outcome", "created_at", "audit_id"),
 )
 LIBRARY = sa.Table(
     "variant_library",

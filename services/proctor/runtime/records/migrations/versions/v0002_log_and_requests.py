@@ -29,6 +29,7 @@ def upgrade() -> None:
     _make_decision_log()
     _make_audit_requests()
     _make_standings()
+    _make_lists_quick()
 
 
 def _make_decision_log() -> None:
@@ -144,6 +145,59 @@ def _standing(sequence: int, entry: dict[str, Any]) -> dict[str, Any] | None:
         "ends": False,
         "waits": event["outcome"] != "approve",
     }
+
+
+def _make_lists_quick() -> None:
+    """Copy what audits are looked for by out of their JSON, and lay indices over it."""
+    for name, length in (("model_id", 200), ("suite_id", 200), ("submitter", 64), ("outcome", 16)):
+        op.add_column("audits", sa.Column(name, sa.String(length)))
+    update = sa.text(
+        "UPDATE audits SET model_id = :model_id, suite_id = :suite_id, submitter = :submitter, outcome = :outcome "
+        "WHERE audit_id = :audit_id"
+    )
+    after, page = (
+        "",
+        sa.text(
+            "SELECT audits.audit_id, suite, inputs, event FROM audits LEFT JOIN decisions USING (audit_id) "
+            "WHERE audits.audit_id > :after ORDER BY audits.audit_id LIMIT :most"
+        ),
+    )
+    connection = op.get_bind()
+    while rows := connection.execute(page, {"after": after, "most": _PAGE}).all():
+        connection.execute(update, [{"audit_id": row.audit_id, **_looked_for_by(row)} for row in rows])
+        after = rows[-1].audit_id
+    op.create_index(
+        "audits_newest",
+        "audits",
+        ["created_at", "audit_id", "state", "outcome", "model_id", "suite_id", "submitter"],
+    )
+    op.create_index("audits_of_model", "audits", ["model_id", "created_at", "audit_id"])
+    op.create_index("audits_of_suite", "audits", ["suite_id", "created_at", "audit_id"])
+    op.create_index("audits_in_state", "audits", ["state", "created_at", "audit_id"])
+    op.create_index("audits_of_outcome", "audits", ["outcome", "created_at", "audit_id"])
+
+
+def _looked_for_by(row: Any) -> dict[str, str | None]:
+    suite, inputs, event = _said(row.suite), _said(row.inputs), _said(row.event or "")
+    model = suite.get("model_config")
+    return {
+        "model_id": _word(model.get("model_id") if isinstance(model, dict) else None, 200),
+        "suite_id": _word(suite.get("audit_suite_id"), 200),
+        "submitter": _word(inputs.get("submitter", "local"), 64),
+        "outcome": _word(event.get("outcome"), 16),
+    }
+
+
+def _said(text: str) -> dict[str, Any]:
+    try:
+        said = json.loads(text)
+    except ValueError:
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _word(value: Any, most: int) -> str | None:
+    return value[:most] if isinstance(value, str) and value.isprintable() else None
 
 
 def _take_in(connection: sa.Connection) -> tuple[int, str | None]:

@@ -1,0 +1,1 @@
+"""The dashboard: pages that the gateway renders, for people with a browser."""

@@ -1,0 +1,34 @@
+"""Which pages there are. Another one is one more line here, and its module beside the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from fastapi import APIRouter
+
+from proctor.gateway.front import Front
+from proctor.gateway.pages.assets import asset_routes
+from proctor.gateway.pages.audits import audit_pages
+from proctor.gateway.pages.shell import Entry, Shell
+
+
+class Pages(NamedTuple):
+    """A group of pages, and where the navigation leads to it."""
+
+    make: Callable[[Shell], APIRouter]
+    entry: Entry | None = None
+
+
+#: In the order of the navigation.
+PAGES: Final = (Pages(audit_pages, Entry("/audits", "Audits")),)
+
+
+def page_routes(front: Front) -> APIRouter:
+    """All pages over a front, with what they load."""
+    shell = Shell(front, [group.entry for group in PAGES if group.entry is not None])
+    routes = APIRouter()
+    routes.include_router(asset_routes())
+    for group in PAGES:
+        routes.include_router(group.make(shell))
+    return routes
