@@ -43,7 +43,7 @@ def audit_run(suite: Path, home: Path) -> list[str]:
 def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A home for the audits whose endpoint goes away: after five seconds it is given up."""
     folder = tmp_path_factory.mktemp("standing")
-    with standing_stack(folder / "home", "--no-triton", "--no-metrics", PROCTOR_OUTAGE_S="5") as home:
+    with standing_stack(folder / "home", "--no-triton", "--no-metrics", "--no-gateway", PROCTOR_OUTAGE_S="5") as home:
         yield home
 
 

@@ -61,7 +61,7 @@ def loose(rewordings: dict[str, str]) -> dict[str, str]:
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """One stack for all audits here. Each has a rewording model of its own name, whose rewordings no other finds."""
     folder = tmp_path_factory.mktemp("stack")
-    with standing_stack(folder / "home", "--no-triton", "--no-metrics", PROCTOR_OUTAGE_S="5") as home:
+    with standing_stack(folder / "home", "--no-triton", "--no-metrics", "--no-gateway", PROCTOR_OUTAGE_S="5") as home:
         yield home
 
 

@@ -96,7 +96,7 @@ def served(tmp_path_factory: pytest.TempPathFactory, labelled: list[Labelled]) -
         endpoints = json.dumps({"mock": mock.url, "silent": silent.url})
         home = tmp_path_factory.mktemp("stack") / "home"
         options = {"PROCTOR_OUTAGE_S": "5", "PROCTOR_ENDPOINTS": endpoints}
-        with standing_stack(home, "--no-triton", "--no-metrics", **options):
+        with standing_stack(home, "--no-triton", "--no-metrics", "--no-gateway", **options):
             yield Served(audited, mock, silent, home)
 
 

@@ -33,7 +33,9 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    with standing_stack(tmp_path_factory.mktemp("registered") / "home", "--no-metrics", **WEBHOOKS) as found:
+    with standing_stack(
+        tmp_path_factory.mktemp("registered") / "home", "--no-metrics", "--no-gateway", **WEBHOOKS
+    ) as found:
         yield found
 
 

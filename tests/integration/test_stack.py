@@ -181,8 +181,13 @@ def test_up_status_and_down(home: Path) -> None:
     assert up.code == 0, up.errors
     names = {row["name"] for row in json.loads(up.output)["services"]}
     assert {"valkey", "mlflow", "worker-router", "worker-registry"} <= names
+    assert "gateway" in names
+    address = json.loads(up.output)["dashboard"]
+    assert httpx.get(f"{address}/readyz", trust_env=False).status_code == 200
     status = proctor("status", "--home", str(home))
     assert (status.code, status.errors) == (0, "")
+    assert f"dashboard: {address}" in status.output
+    assert "proctor gateway login" in status.output
     assert all(name in status.output for name in names)
     down = proctor("down", "--home", str(home), "--format", "json", timeout_s=60)
     assert down.code == 0, down.errors

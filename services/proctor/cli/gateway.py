@@ -215,6 +215,27 @@ def token(name: str | None) -> None:
 
 
 @gateway.command()
+@home_option
+def login(home: Path) -> None:
+    """Print the token with which to log in to the dashboard of the stack that runs here (`proctor up`).
+
+    The token goes to standard output alone. It is of this user on this machine, and holds until the gateway is started
+    anew; scripts may show it, too (`Authorization: Bearer TOKEN`).
+
+    \b
+    Example:
+      proctor gateway login | xclip
+    """
+    from proctor.cli.dashboard import own_token
+    from proctor.localstack.stack import LocalStack
+
+    stack = LocalStack.attach(home)
+    shown = own_token(stack)
+    say(f"for {stack.dashboard()}:", err=True)
+    click.echo(shown)
+
+
+@gateway.command()
 @click.argument("suite_file", metavar="SUITE", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--name/--no-name", default=True, help="Mark the benchmark's name too.  [default: name]")
 def mark(suite_file: Path, name: bool) -> None:

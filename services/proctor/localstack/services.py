@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import os
 import random
 import secrets
 import shutil
@@ -12,7 +13,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from proctor import __version__
 from proctor.domain.errors import StackError
+from proctor.domain.host import LOOPBACK
 from proctor.domain.messages import SERVICES
 from proctor.domain.operator_endpoint import OperatorEndpoint
 from proctor.localstack.basic_auth import basic_credentials
@@ -22,7 +25,9 @@ from proctor.localstack.service import Readiness, Service
 from proctor.localstack.socket_folder import socket_folder
 from proctor.localstack.supervised import python_environment
 from proctor.localstack.triton_server import TritonSockets, obstacle, triton_command_on_sockets
+from proctor.localstack.webhook_secrets import encryption_key, webhook_secret, webhook_secret_file
 from proctor.runtime.files import write_atomic
+from proctor.runtime.grpc.own_servers import GATEWAY, own_server_file
 from proctor.runtime.messaging.sole_worker import SOLE_VARIABLE
 from proctor.runtime.private import make_folder
 from proctor.runtime.settings import IN_PROCESS_URL, LOCAL_TRITON, Settings
@@ -30,6 +35,12 @@ from proctor.runtime.settings import IN_PROCESS_URL, LOCAL_TRITON, Settings
 VALKEY = "valkey"
 MLFLOW = "mlflow"
 TRITON = "triton"
+#: What the gateway serves; without one of them it does not start.
+_GATEWAY_PACKAGES = ("fastapi", "grpc", "grpc_health", "grpc_reflection", "uvicorn")
+#: Where the gateway is told of by its operator; a local one is told here.
+_GATEWAY_VARIABLES = "PROCTOR_GATEWAY_"
+#: Of what is open when the gateway is to end.
+_GATEWAY_GRACE_S = 2.0
 #: Somebody at a terminal waits for `proctor down`: what a worker cannot finish by then is handed back, and asked again
 #: when the stack is up.
 _GRACE_S = 5.0
@@ -50,6 +61,12 @@ class StackSpec:
     workers: tuple[str, ...] = SERVICES
     metrics: bool = False
     """Have each worker serve Prometheus metrics, on a port of its own."""
+    gateway: bool = False
+    """Serve audits to this machine over gRPC and HTTP, where the packages for it are installed."""
+    http_port: int = 0
+    """The gateway's port for HTTP; 0 is any free one."""
+    triggers: Path | None = None
+    """What the gateway audits of what is registered; with it the local MLflow may send webhooks to this machine."""
 
 
 @dataclass(frozen=True)
@@ -98,17 +115,18 @@ def local_services(settings: Settings, spec: StackSpec) -> LocalServices:
     """
     home, notes = settings.home, list[str]()
     try:
-        ports = free_ports(2 + len(spec.workers), random.Random())  # noqa: S311
+        ports = free_ports(4 + len(spec.workers), random.Random())  # noqa: S311
     except OSError as error:
         raise StackError(f"no free ports for the local stack: {error}") from error
-    broker_port, registry_port, *worker_ports = ports
+    broker_port, registry_port, grpc_port, http_port, *worker_ports = ports
     valkey, password = _valkey(home, broker_port)
     services = [valkey]
     redis = f"redis://:{password}@127.0.0.1:{broker_port}"
     settings = settings.model_copy(update={"broker_url": f"{redis}/0", "ledger_url": f"{redis}/1"})
     if spec.mlflow:
         password = secrets.token_hex(16)
-        services.append(_mlflow(home, registry_port, password))
+        sends = spec.gateway and spec.triggers is not None
+        services.append(_mlflow(home, registry_port, password, sends_webhooks=sends))
         settings = settings.model_copy(update={"registry_uri": f"http://{USER}:{password}@127.0.0.1:{registry_port}"})
     endpoints = {name: one for name, one in settings.endpoints.items() if name != LOCAL_TRITON}
     if spec.triton:
@@ -129,6 +147,14 @@ def local_services(settings: Settings, spec: StackSpec) -> LocalServices:
         _worker(name, settings, servers, port if spec.metrics else None, metrics_token)
         for name, port in zip(spec.workers, worker_ports, strict=True)
     ]
+    if spec.gateway:
+        lacking = [name for name in _GATEWAY_PACKAGES if importlib.util.find_spec(name) is None]
+        if lacking:
+            notes.append(f"no gateway and no dashboard: {lacking[0]} is not installed; pip install 'proctor[gateway]'")
+        else:
+            services.append(_gateway(settings, spec, servers, grpc_port, spec.http_port or http_port))
+            if spec.triggers is not None:
+                notes.append(_whose_webhooks(spec))
     return LocalServices(tuple(services), settings, tuple(notes))
 
 
@@ -174,7 +200,7 @@ def _quoted(path: Path) -> str:
     return f'"{escaped}"'
 
 
-def _mlflow(home: Path, port: int, password: str) -> Service:
+def _mlflow(home: Path, port: int, password: str, *, sends_webhooks: bool) -> Service:
     try:
         version = importlib.metadata.version("mlflow")
     except importlib.metadata.PackageNotFoundError:
@@ -182,11 +208,72 @@ def _mlflow(home: Path, port: int, password: str) -> Service:
     return Service(
         name=MLFLOW,
         argv=(sys.executable, "-P", "-m", "proctor.localstack.mlflow_server", str(home / MLFLOW), str(port)),
-        env={**python_environment(), PASSWORD_VARIABLE: password},
+        env={
+            **python_environment(),
+            PASSWORD_VARIABLE: password,
+            **(_webhooks_to_here(home) if sends_webhooks else {}),
+        },
         version=f"MLflow {version}",
         ports={"http": port},
         ready=Readiness("http", port=port, path="/health", authorization=basic_credentials(USER, password)),
         ready_timeout_s=_SLOW_START_S,
+    )
+
+
+def _webhooks_to_here(home: Path) -> dict[str, str]:
+    """What lets MLflow's server send webhooks to this machine, which it keeps from any other's calls by its password.
+
+    By default it sends to public addresses alone, by https.
+    """
+    return {
+        "MLFLOW_WEBHOOK_ALLOWED_SCHEMES": "http,https",
+        "MLFLOW_WEBHOOK_ALLOW_PRIVATE_IPS": "true",
+        # A table of one row: what is registered right after it was written is told of, too.
+        "MLFLOW_WEBHOOK_CACHE_TTL": "0",
+        "MLFLOW_WEBHOOK_SECRET_ENCRYPTION_KEY": encryption_key(home),
+    }
+
+
+def _gateway(settings: Settings, spec: StackSpec, servers: tuple[str, ...], grpc_port: int, http_port: int) -> Service:
+    """The gateway on loopback, with a token of its own (`proctor.runtime.grpc.own_servers`)."""
+    # What an operator says of a gateway that other machines reach is not this one's: its host, certificates, tokens.
+    unsaid = {name: "" for name in os.environ if name.startswith(_GATEWAY_VARIABLES)}
+    secrets_of = {"PROCTOR_GATEWAY_HUGGINGFACE_SECRETS": os.environ.get("PROCTOR_GATEWAY_HUGGINGFACE_SECRETS", "")}
+    mlflow = "PROCTOR_GATEWAY_MLFLOW_SECRETS"
+    triggers: tuple[str, ...] = ()
+    if spec.triggers is not None:
+        triggers = ("--triggers", str(spec.triggers))
+        if spec.mlflow:
+            webhook_secret(settings.home)
+            secrets_of[mlflow] = f"@{webhook_secret_file(settings.home)}"
+        else:
+            secrets_of[mlflow] = os.environ.get(mlflow, "")
+    listening = ("--host", LOOPBACK, "--port", str(grpc_port), "--http", str(http_port))
+    return Service(
+        name=GATEWAY,
+        argv=(
+            *(sys.executable, "-P", "-m", "proctor", "gateway", *listening),
+            *("--grace", f"{_GATEWAY_GRACE_S:g}", *triggers),
+        ),
+        env={**python_environment(), **settings.to_environment(), **unsaid, **secrets_of},
+        version=f"Proctor {__version__}",
+        ports={"grpc": grpc_port, "http": http_port},
+        # With triggers it reads the registry as it starts.
+        after=(VALKEY, MLFLOW) if triggers and spec.mlflow else (VALKEY,),
+        uses=servers,
+        # Written when it listens both ways, and commands of this home can call it.
+        ready=Readiness("file", path=str(own_server_file(settings.home, GATEWAY, grpc_port))),
+        ready_timeout_s=_SLOW_START_S,
+        stop_timeout_s=_GATEWAY_GRACE_S + 2.0,
+    )
+
+
+def _whose_webhooks(spec: StackSpec) -> str:
+    if spec.mlflow:
+        return f"what is registered in the local MLflow is audited by {spec.triggers}"
+    return (
+        f"what is registered is audited by {spec.triggers}, as its registry is read now and then; its webhook is for "
+        "its operator to set up: docs/triggers.md"
     )
 
 

@@ -10,10 +10,12 @@ from types import TracebackType
 from typing import Self
 
 from proctor.domain.errors import StackError
+from proctor.domain.host import LOOPBACK
 from proctor.localstack.service import Plan, ServiceState
 from proctor.localstack.services import StackSpec, local_services
 from proctor.localstack.state import ServiceStatus, end_leftovers, live_state, locked, read_state, with_log
 from proctor.localstack.supervised import Progress, Supervised
+from proctor.runtime.grpc.own_servers import GATEWAY
 from proctor.runtime.private import make_folder, tighten_stores
 from proctor.runtime.settings import Settings
 
@@ -116,6 +118,11 @@ class LocalStack:
         """Every service as the supervisor last saw it; empty when no stack runs in this home."""
         state = live_state(self.home)
         return [ServiceStatus.from_row(row) for row in state["services"]] if state else []
+
+    def dashboard(self) -> str | None:
+        """The address of the gateway's HTTP; None where no gateway is part of the stack."""
+        ports = [row.ports for row in self.status() if row.name == GATEWAY]
+        return f"http://{LOOPBACK}:{ports[0]['http']}" if ports else None
 
     def check(self) -> None:
         """Whoever waits for work of the stack calls this now and then.

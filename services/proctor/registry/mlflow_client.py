@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 from urllib.parse import unquote
@@ -65,6 +65,13 @@ class Page(NamedTuple):
 
     versions: tuple[ModelVersion, ...]
     token: str
+
+
+class Webhook(NamedTuple):
+    """A webhook as the registry has it."""
+
+    id: str
+    name: str
 
 
 class MlflowClient:
@@ -162,6 +169,27 @@ class MlflowClient:
     def delete_alias(self, name: str, alias: str) -> None:
         """Remove an alias; none there is fine."""
         self._call("DELETE", "registered-models/alias", {"name": name, "alias": alias})
+
+    def webhooks(self) -> list[Webhook]:
+        """The webhooks that the server sends."""
+        found: list[Webhook] = []
+        token = ""
+        for _ in range(MAX_PAGES):
+            answer = self._call("GET", "webhooks", {"page_token": token} if token else {})
+            found += [Webhook(str(one["webhook_id"]), str(one["name"])) for one in answer.get("webhooks", ())]
+            token = str(answer.get("next_page_token") or "")
+            if not token:
+                return found
+        raise RegistryError(f"MLflow at {self.uri} has no end of webhooks: {MAX_PAGES:,} pages were read")
+
+    def create_webhook(self, name: str, *, url: str, secret: str, events: Sequence[tuple[str, str]]) -> None:
+        """Have events, each an entity and an action, be sent to a URL and signed with a secret."""
+        asked = [{"entity": entity.upper(), "action": action.upper()} for entity, action in events]
+        self._call("POST", "webhooks", {"name": name, "url": url, "secret": secret, "events": asked})
+
+    def delete_webhook(self, webhook_id: str) -> None:
+        """Send a webhook no more."""
+        self._call("DELETE", f"webhooks/{webhook_id}", {})
 
     def _call(self, method: str, path: str, values: Mapping[str, Any]) -> dict[str, Any]:
         sent: dict[str, Any] = {"params": values} if method == "GET" else {"json": values}

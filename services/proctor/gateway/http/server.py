@@ -204,3 +204,5 @@ def _certificates(tls: Tls | None) -> dict[str, Any]:
 
 
 logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+# A line for every page of the registry that is read would bury the gateway's own.
+logging.getLogger("httpx").setLevel(logging.WARNING)

@@ -25,6 +25,11 @@ PERTURBATION: Final = "perturbation"
 MAX_FILE_BYTES: Final = 4096
 
 
+def own_server_file(home: Path, service: str, port: int) -> Path:
+    """Where such a server writes its token; it is there while the server listens."""
+    return home / "run" / f"{service}-{port}.json"
+
+
 @contextmanager
 def own_token(home: Path, service: str, host: str) -> Iterator[tuple[str, Callable[[int], None]]]:
     """A new token for a server of this process on a loopback host, and what to call with its port once it listens.
@@ -35,7 +40,7 @@ def own_token(home: Path, service: str, host: str) -> Iterator[tuple[str, Callab
     written: list[Path] = []
 
     def listens(port: int) -> None:
-        path = _file(home, service, port)
+        path = own_server_file(home, service, port)
         said = {"token": token, "host": host, "pid": os.getpid(), "started_at_ticks": started_at_ticks(os.getpid())}
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_atomic(path, json.dumps(said).encode(), private=True)
@@ -51,7 +56,7 @@ def own_token(home: Path, service: str, host: str) -> Iterator[tuple[str, Callab
 def token_of_own_server(home: Path, service: str, host: str, port: int) -> str | None:
     """The token of a server that runs in a home and listens there; None where it has none, or is not this home's."""
     try:
-        with _file(home, service, port).open("rb") as stream:
+        with own_server_file(home, service, port).open("rb") as stream:
             said = json.loads(stream.read(MAX_FILE_BYTES))
         token, pid, started = said["token"], said["pid"], said["started_at_ticks"]
         # Another address of this machine may be another user's, with the same port.
@@ -60,7 +65,3 @@ def token_of_own_server(home: Path, service: str, host: str, port: int) -> str |
         return None
     right = isinstance(token, str) and isinstance(pid, int) and isinstance(started, int)
     return token if right and here and is_same_process(pid, started) else None
-
-
-def _file(home: Path, service: str, port: int) -> Path:
-    return home / "run" / f"{service}-{port}.json"
