@@ -6,11 +6,20 @@ import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
+from proctor.domain.canonical import bytes_digest
+from proctor.domain.decision import DecisionOutcome
+from proctor.router.inputs import AuditInputs
+from proctor.runtime.grpc.tokens import new_token
 from proctor.runtime.records.audit_state import AuditState
+from proctor.scorer.page.html import render
+from proctor.scorer.report.document import RunFacts
+from proctor.studies.record.checks import attestation_of
+from tests.decided_audits import put_decided, report_with
 from tests.integration.audit_support import AuditBench, audit_bench
 from tests.integration.http_gateway import client, serving_both
 from tests.record_samples import an_event
@@ -20,6 +29,12 @@ from tests.record_samples import an_event
 def bench(tmp_path: Path, valkey_url: str) -> Iterator[AuditBench]:
     with audit_bench(tmp_path, valkey_url) as found:
         yield found
+
+
+def decided(bench: AuditBench, outcome: DecisionOutcome, **options: Any) -> str:
+    """A decided audit with its report."""
+    inputs = AuditInputs.model_validate(bench.records.audit(bench.submitted("other")).inputs)
+    return put_decided(bench.desk, inputs, report_with(outcome), **options)
 
 
 @pytest.fixture
@@ -111,3 +126,116 @@ def test_pages_load_nothing_from_elsewhere_and_run_nothing_of_their_own(http: ht
             assert found.status_code == 200
             assert "immutable" in found.headers["cache-control"]
     assert "/audits" not in http.get("/openapi.json").text.replace("/v1/audits", "")
+
+
+def test_an_audit_that_runs_says_how_far_it_is_and_keeps_itself_up_to_date(
+    bench: AuditBench, http: httpx.Client
+) -> None:
+    audit = bench.answering(shards=4)
+    bench.answer(audit, "s0")
+    bench.give_up(audit, "s1", "the <endpoint> refused")
+    page = http.get(f"/audits/{audit}")
+    assert page.status_code == 200, page.text
+    assert '<noscript><meta http-equiv="refresh"' in page.text
+    assert "32 of 128 trials answered, 32 given up" in page.text
+    assert "the &lt;endpoint&gt; refused" in page.text
+    assert f'data-live="/audits/{audit}/progress"' in page.text
+    assert "50 % of this stage" in page.text
+    part = http.get(f"/audits/{audit}/progress")
+    assert "32 of 128 trials answered" in part.text
+    assert "data-ended" not in part.text
+    bench.set(audit, AuditState.CANCELLED)
+    assert "data-ended" in http.get(f"/audits/{audit}/progress").text
+    ended = http.get(f"/audits/{audit}").text
+    assert "<noscript>" not in ended
+    assert "<span>Cancelled</span>" in ended
+
+
+def test_a_decided_audit_shows_its_decision_its_digests_and_its_entry(bench: AuditBench, http: httpx.Client) -> None:
+    audit = decided(bench, DecisionOutcome.BLOCK)
+    (logged,) = bench.records.logged(audit)
+    page = http.get(f"/audits/{audit[:10]}")
+    event = bench.records.decision(audit)
+    assert event is not None
+    assert '<body class="block">' in page.text
+    assert "<span>Blocked</span>" in page.text
+    for shown in (event["reportDigest"], event["modelDigest"], event["fingerprint"], logged.digest):
+        assert shown in page.text
+    assert f"Entry {logged.sequence}: the gate" in page.text
+    attestation = http.get(f"/audits/{audit}/attestation/{logged.sequence}.json")
+    assert attestation.json() == attestation_of(logged)
+    assert "attachment" in attestation.headers["content-disposition"]
+    assert http.get(f"/audits/{audit}/attestation/99.json").status_code == 404
+
+
+@pytest.mark.parametrize("lies_here", [True, False], ids=["where it was scored", "from the artifact store"])
+def test_the_report_is_served_as_it_was_decided_on_and_runs_nothing(
+    bench: AuditBench, http: httpx.Client, lies_here: bool
+) -> None:
+    audit = decided(bench, DecisionOutcome.BLOCK, lies_here=lies_here)
+    page = http.get(f"/audits/{audit}/report")
+    assert page.status_code == 200, page.text
+    assert page.text == render(report_with(DecisionOutcome.BLOCK), run=RunFacts(audit_id=audit))
+    assert page.headers["content-security-policy"].endswith("sandbox")
+    document = http.get(f"/audits/{audit}/report.json")
+    event = bench.records.decision(audit)
+    assert event is not None
+    assert bytes_digest(document.content) == event["reportDigest"]
+
+
+def test_a_page_that_somebody_changed_is_not_served_as_the_report(bench: AuditBench, http: httpx.Client) -> None:
+    audit = decided(bench, DecisionOutcome.BLOCK)
+    folder = bench.settings.home / "reports" / audit
+    (folder / "report.html").write_text("<h1>Approved</h1>")
+    (folder / "report.json").write_text("{}")
+    assert "<span>Blocked</span>" in http.get(f"/audits/{audit}/report").text
+    assert (
+        bytes_digest(http.get(f"/audits/{audit}/report.json").content) == bench.records.decision(audit)["reportDigest"]
+    )  # type: ignore[index]
+
+
+def test_what_is_not_there_is_a_page_that_says_so(bench: AuditBench, http: httpx.Client) -> None:
+    audit = bench.submitted()
+    for path, words in {
+        "/audits/none-1": "there is no audit",
+        f"/audits/{audit}/report": "no report yet",
+        f"/audits/{audit}/report.json": "no report yet",
+        "/audits/%00": "there is no audit",
+        "/audits/%3Cscript%3E": "there is no audit &#39;&lt;script&gt;",
+    }.items():
+        answer = http.get(path)
+        assert answer.status_code == 404, path
+        assert answer.headers["content-type"].startswith("text/html")
+        assert words in answer.text, answer.text
+
+
+def test_pages_ask_for_a_token_where_the_gateway_does_and_lead_back(bench: AuditBench) -> None:
+    token = new_token()
+    tokens = {"anna": {"token": token, "sees_all": True, "role": "reviewer"}}
+    with serving_both(bench.desk, tokens=tokens) as (_, url), client(url) as browser:
+        away = browser.get("/audits?state=failed")
+        assert (away.status_code, away.headers["location"]) == (303, "/login?next=%2Faudits%3Fstate%3Dfailed")
+        form = browser.get(away.headers["location"])
+        assert 'value="/audits?state=failed"' in form.text
+        assert "<nav" not in form.text
+        # By a link in a mail no cookie is sent: the page asks for itself again, before anybody logs in once more.
+        assert 'http-equiv="refresh"' in browser.get("/audits", headers={"Sec-Fetch-Site": "cross-site"}).text
+        wrong = browser.post("/login", data={"token": "wrong"}, headers={"Accept": "text/html"}, follow_redirects=True)
+        assert "The token is wrong" in wrong.text
+        there = browser.post("/login", data={"token": token, "next": "/audits?state=failed"}, follow_redirects=True)
+        assert there.url.query == b"state=failed"
+        assert "anna" in there.text
+        csrf = re.search(r'name="csrf_token" value="([0-9a-f]{64})"', there.text)
+        assert csrf is not None
+        assert token not in there.text
+        browser.post("/logout", data={"csrf_token": csrf[1]})
+        assert browser.get("/audits").status_code == 303
+
+
+def test_who_has_a_name_sees_the_audits_of_that_name(bench: AuditBench) -> None:
+    tokens = {"ci": new_token(), "ops": new_token()}
+    mine = bench.records.create_audit("mine", bench.suite_text(), {"submitter": "ci"}).audit_id
+    other = bench.records.create_audit("other", bench.suite_text(), {"submitter": "ops"}).audit_id
+    with serving_both(bench.desk, tokens=tokens) as (_, url), client(url, tokens["ci"]) as http:
+        assert listed(http.get("/audits")) == [mine]
+        assert http.get(f"/audits/{other}").status_code == 404

@@ -158,7 +158,7 @@ class LocalDesk:
 
     def listed(self, wanted: Wanted, *, limit: int, before: Place | None = None) -> list[ListedAudit]:
         """Some of the caller's audits as a list shows them, without what the ledger counts, the newest first."""
-        submitter = None if self.caller.operator else self.caller.name
+        submitter = None if self.caller.sees_all else self.caller.name
         return self.records.list.page(wanted._replace(submitter=submitter), limit=limit, before=before)
 
     def watch(self, audit: str) -> Iterator[AuditStatus]:

@@ -9,7 +9,9 @@ from fastapi import APIRouter
 
 from proctor.gateway.front import Front
 from proctor.gateway.pages.assets import asset_routes
+from proctor.gateway.pages.audit import one_audit_pages
 from proctor.gateway.pages.audits import audit_pages
+from proctor.gateway.pages.login import login_pages
 from proctor.gateway.pages.shell import Entry, Shell
 
 
@@ -21,7 +23,11 @@ class Pages(NamedTuple):
 
 
 #: In the order of the navigation.
-PAGES: Final = (Pages(audit_pages, Entry("/audits", "Audits")),)
+PAGES: Final = (
+    Pages(audit_pages, Entry("/audits", "Audits")),
+    Pages(one_audit_pages),
+    Pages(login_pages),
+)
 
 
 def page_routes(front: Front) -> APIRouter:

@@ -8,9 +8,10 @@ with `shell.page(request, caller, "template.html.jinja", title=…)`, whose temp
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple, TypeVar, TypeVarTuple
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends
 from fastapi.exceptions import RequestValidationError
@@ -18,15 +19,16 @@ from fastapi.routing import APIRoute
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from proctor.domain.errors import ProctorError
 from proctor.domain.problems import visible
 from proctor.domain.submitter import Submitter
 from proctor.gateway.audits import LocalDesk
-from proctor.gateway.front import Front, said_of_the_records
+from proctor.gateway.front import Front, UnknownCallerError, said_of_the_records
 from proctor.gateway.http.answers import MAX_DETAIL_CHARACTERS, status_of
-from proctor.gateway.http.audits import shown
+from proctor.gateway.http.origin import SAFE
+from proctor.gateway.http.sessions import csrf_token, looking
 from proctor.gateway.pages.rendering import page
 
 logger = logging.getLogger(__name__)
@@ -63,19 +65,24 @@ class Shell:
     def __init__(self, front: Front, navigation: Sequence[Entry]) -> None:
         self.front = front
         self.navigation = tuple(navigation)
-        self.caller = Depends(self._called)
+        self.caller = Depends(looking)
 
     def routes(self) -> APIRouter:
         """A router whose errors are shown as pages, and which the description of the interface does not have."""
         return APIRouter(route_class=_page_route(self), include_in_schema=False)
 
     def page(
-        self, request: Request, caller: Submitter | None, template: str, /, *, status: int = 200, **context: Any
+        self, request: Request, caller: Submitter | None, template: str, /, *, code: int = 200, **context: Any
     ) -> Response:
         """A page of a template that extends `base.html.jinja`, and needs a `title`."""
         here = request.url.path
-        entries = [(one, here == one.path or here.startswith(f"{one.path}/")) for one in self.navigation]
-        return page(template, {"navigation": entries, "caller": caller, **context}, status=status)
+        frame = {
+            "navigation": [(one, here == one.path or here.startswith(f"{one.path}/")) for one in self.navigation],
+            "caller": caller,
+            "csrf": None if caller is None else csrf_token(request),
+            "has_session": getattr(request.state, "session", None) is not None,
+        }
+        return page(template, {**frame, **context}, status=code)
 
     def desk(self, caller: Submitter) -> LocalDesk:
         """The audits of a caller."""
@@ -85,15 +92,19 @@ class Shell:
         """Do what waits for a store in one of the front's threads."""
         return await self.front.run(work, *arguments)
 
-    async def _called(self, request: Request) -> AsyncIterator[Submitter]:
-        with self.front.place(shown(request), self.front.calls) as caller:
-            yield caller
+    def to_login(self, request: Request) -> Response:
+        """Lead to the page for tokens, and from there back."""
+        if request.headers.get("sec-fetch-site") == "cross-site":
+            # By a link of another site's, with which a browser sends no cookie: it is there when the page asks again.
+            return self.page(request, None, "again.html.jinja", title="Proctor")
+        here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        return RedirectResponse(f"/login?{urlencode({'next': here})}", HTTPStatus.SEE_OTHER)
 
     def problem(self, request: Request, status: HTTPStatus, detail: str) -> Response:
         """The page that is shown instead of one that cannot be."""
         title = _SAID.get(status, status.phrase)
         return self.page(
-            request, None, "problem.html.jinja", status=status, title=title, detail=detail[:MAX_DETAIL_CHARACTERS]
+            request, None, "problem.html.jinja", code=status, title=title, detail=detail[:MAX_DETAIL_CHARACTERS]
         )
 
 
@@ -106,6 +117,10 @@ def _page_route(shell: Shell) -> type[APIRoute]:
                 where = visible(request.url.path[:200])
                 try:
                     return await handle(request)
+                except UnknownCallerError as error:
+                    if request.method not in SAFE:
+                        return shell.problem(request, HTTPStatus.UNAUTHORIZED, str(error))
+                    return shell.to_login(request)
                 except ProctorError as error:
                     status = status_of(error)
                     logger.info("%s %s ended with %d", request.method, where, status)

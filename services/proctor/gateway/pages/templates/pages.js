@@ -4,19 +4,26 @@
 (() => {
   const part = document.querySelector("[data-live]");
   if (!part) return;
-  let waits = 2000;
+  const said = document.querySelector("[data-said]");
+  const shortest = 2000, longest = 60000;
+  let waits = shortest;
+  const look = async () => {
+    const answer = await fetch(part.dataset.live, { redirect: "error" });
+    if (!answer.ok) throw new Error(String(answer.status));
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const fresh = page.querySelector("[data-live]"), words = page.querySelector("[data-said]");
+    if (!fresh || fresh.dataset.ended) return location.reload();
+    // What has not changed is left alone, so that it is not read out again.
+    if (words.textContent !== said.textContent) said.textContent = words.textContent;
+    if (fresh.innerHTML !== part.innerHTML) part.replaceChildren(...fresh.childNodes);
+  };
   const again = async () => {
     if (document.visibilityState === "visible") {
       try {
-        const answer = await fetch(part.dataset.live, { headers: { accept: "text/html" }, redirect: "error" });
-        if (answer.ok) {
-          const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("[data-live]");
-          if (!fresh || fresh.dataset.ended) return location.reload();
-          if (fresh.innerHTML !== part.innerHTML) part.replaceChildren(...fresh.childNodes);
-          waits = 2000;
-        } else waits = Math.min(waits * 2, 60000);
+        await look();
+        waits = shortest;
       } catch {
-        waits = Math.min(waits * 2, 60000);
+        waits = Math.min(2 * waits, longest);
       }
     }
     setTimeout(again, waits);
