@@ -19,8 +19,9 @@ from tests.support import ending, missing, run_proctor, wait_until
 
 pytestmark = pytest.mark.timeout(300)
 
-#: What may differ between two runs: where files lie. No time is in the document.
-_PATHS = ("report_path",)
+#: What may differ between two runs of a home: where files lie, and the versions that each registers anew. No time is in
+#: the document.
+_OWN = ("report_path", "registry_version")
 
 
 def demo_command(home: Path) -> list[str]:
@@ -35,16 +36,17 @@ def need_triton() -> None:
 
 
 @pytest.fixture(scope="module")
-def two_runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[str, Any], Path]:
-    """The demo's document from a fresh home, and from the same home again."""
+def two_runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[str, Any], Path, str]:
+    """The demo's document from a fresh home, and from the same home again; what the first run said meanwhile."""
     need_triton()
     home = tmp_path_factory.mktemp("demo")
-    documents = []
+    documents, said = [], []
     for _ in range(2):
         run = subprocess.run(demo_command(home), capture_output=True, text=True)
         assert run.returncode == 0, run.stderr
         documents.append(json.loads(run.stdout))
-    return documents[0], documents[1], home
+        said.append(run.stderr)
+    return documents[0], documents[1], home, said[0]
 
 
 def by_model(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -63,10 +65,36 @@ def test_the_clean_model_is_approved_and_the_leaked_one_blocked(two_runs: Any) -
 def test_two_runs_agree_in_everything_but_paths(two_runs: Any) -> None:
     first, second = ({**document, "models": [dict(model) for model in document["models"]]} for document in two_runs[:2])
     for document in (first, second):
+        document["counts"] = {**document["counts"], "mlflow_decisions": None}
+        del document["loop"]
         for model in document["models"]:
-            for key in _PATHS:
+            for key in _OWN:
                 model.pop(key)
     assert first == second
+
+
+def test_registered_versions_are_audited_by_themselves_and_their_decisions_come_back(two_runs: Any) -> None:
+    for number, document in enumerate(two_runs[:2], 1):
+        models, loop = by_model(document), document["loop"]
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+", loop["dashboard"])
+        assert {one["model"] for one in loop["versions"]} == set(models)
+        for one in loop["versions"]:
+            assert (one["version"], one["asked_by"]) == (str(number), "webhook")
+            assert one["decision"] == models[one["model"]]["decision"]
+            assert {"proctor.decision", "proctor.fingerprint"} <= set(one["tags"])
+            assert ("proctor-approved" in one["aliases"]) is (one["decision"] == "approve")
+            assert Path(models[one["model"]]["report_path"]).parent.name == one["audit_id"]
+
+
+def test_each_step_of_the_way_is_said_in_its_order(two_runs: Any) -> None:
+    said = two_runs[3]
+    for model in by_model(two_runs[0]):
+        steps = [f"Registered: {model},", f"told the gateway of {model},", f"of {model}, version 1 has begun by itself"]
+        steps += [f"{model}: answering", f"{model}: decided", f"Tags: {model}, version 1, has proctor.decision"]
+        found = [said.find(step) for step in steps]
+        assert -1 not in found, (steps, said)
+        assert found == sorted(found)
+    assert said.index("Dashboard: http://127.0.0.1:") < said.index("Registered:")
 
 
 def test_the_most_suspected_items_are_the_leaked_ones(two_runs: Any, bundle: Path) -> None:
@@ -113,7 +141,7 @@ def test_what_triton_the_ledger_and_mlflow_count_is_what_was_asked_and_decided(t
 def test_the_services_are_named_with_their_versions(two_runs: Any) -> None:
     services = two_runs[0]["services"]
     workers = {f"worker-{name}" for name in SERVICES}
-    assert set(services) == {"valkey", "triton", "mlflow"} | workers
+    assert set(services) == {"valkey", "triton", "mlflow", "gateway"} | workers
     assert all(re.fullmatch(r"\w+ \d+\.\d+(\.\d+)?\S*", version) for version in services.values()), services
 
 
@@ -128,6 +156,13 @@ def test_every_decision_of_the_demo_is_in_the_record_which_is_intact(two_runs: A
     assert checked.returncode == 0, checked.stdout
     found = json.loads(checked.stdout)
     assert {found[name] for name in ("entries", "signed", "reports", "witnesses")} == {4}
+
+
+def test_the_stack_of_the_demo_goes_on_with_the_demos_triggers(two_runs: Any) -> None:
+    home = two_runs[2]
+    checked = run_proctor("triggers", "validate", home / "triggers.json", "--model", "reference-leaked", home=home)
+    assert checked.returncode == 0, checked.stderr
+    assert "proctor-facts-demo" in checked.stdout
 
 
 def test_nothing_is_left_running_and_no_file_is_half_written(two_runs: Any) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +26,8 @@ LEAKED = "reference-leaked"
 EXPECTED = {"reference-clean": "approve", LEAKED: "block"}
 #: The ground truth of a reference bundle, beside the leaked model's weights.
 LEAKED_ITEMS = "leaked_items.json"
+#: The demo's suite, in the folder of the home's suites.
+SUITE_FILE = "proctor-facts.json"
 
 
 @click.command()
@@ -41,41 +46,56 @@ LEAKED_ITEMS = "leaked_items.json"
 )
 @format_option
 def demo(home: Path, bundle: Path | None, output: str) -> ExitCode:
-    """Audit two reference models, one clean and one that has memorised 15 % of the test.
+    """Register two reference models, one clean and one that has memorised 15 % of the test, and see them audited.
 
-    Starts a local stack (Valkey, Triton, MLflow, five Celery workers), registers both model versions in MLflow, audits
-    them, writes the decisions back, and stops everything it started. Exits with 0 when the clean model is approved and
-    the leaked one blocked.
+    Starts a local stack (Valkey, Triton, MLflow, five Celery workers, a gateway) and registers both model versions in
+    MLflow. From there on nothing is done by hand: MLflow's signed webhook tells the gateway, which starts the audits
+    that a trigger file names, and the decisions come back as tags and an alias. Then it stops everything it started.
+    `proctor up` with the same --home keeps the dashboard up, and audits what you register there. Exits with 0 when the
+    clean model is approved and the leaked one blocked.
     """
-    from proctor.cli.audits.auditing import run_audits
+    from proctor.cli.audits.auditing import await_audits
     from proctor.cli.audits.away import Attendant
     from proctor.cli.audits.results import print_results
+    from proctor.cli.dashboard import TRIGGER_FILE, send_webhooks
     from proctor.cli.local import stack_for
-    from proctor.domain.suite_problems import parse_suite
+    from proctor.cli.loop import begun, came_back, register, told
+    from proctor.formats.triggers import load_triggers
+    from proctor.gateway.audits import local_desk
     from proctor.localstack.stack import StackSpec
+    from proctor.registry.mlflow_client import MlflowClient
     from proctor.registry.mlflow_registry import MlflowRegistry
-    from proctor.router.submit.gathering import gather
-    from proctor.runtime.files import write_atomic
+    from proctor.runtime.settings import Settings
 
     home = home.absolute()
-    with stack_for(home, spec=StackSpec(), bundle=bundle, reuse=False) as stack:
-        settings = stack.settings
+    write_triggers(home, bundle or Settings.from_environment({**os.environ, "PROCTOR_HOME": str(home)}).bundle)
+    spec = StackSpec(gateway=True, triggers=home / TRIGGER_FILE)
+    with stack_for(home, spec=spec, bundle=bundle, reuse=False) as stack:
+        settings, address = stack.settings, stack.dashboard()
         assert settings.registry_uri is not None
-        registry = MlflowRegistry(settings.registry_uri)
-        audited = []
-        for name in EXPECTED:
-            text = demo_suite(name, settings.bundle)
-            write_atomic(home / "suites" / f"{name}.json", text.encode())
-            suite = parse_suite(text)
-            version = registry.ensure_version(suite.model.model_id, suite.model.model_version)
-            say(f"Registered {name}, version {version}, in MLflow.", err=True)
-            audited.append(gather(suite, home / "suites", settings.bundle))
-        results = run_audits(audited, settings, attendant=Attendant(stack))
+        send_webhooks(stack)
+        say(
+            f"Dashboard: {address}, for as long as this runs. Log in with: proctor gateway login --home {home}",
+            err=True,
+        )
+        triggers = load_triggers(home / TRIGGER_FILE, settings.bundle, settings.benchmarks)
+        attendant = Attendant(stack)
+        with MlflowClient(settings.registry_uri) as mlflow, local_desk(settings) as desk:
+            registered = [register(mlflow, name, weights_of(name, settings.bundle), triggers) for name in EXPECTED]
+            requests = attendant.patiently(partial(begun, registered, desk.records.requests, attendant.check))
+            audit_ids = [str(requests[one.name].audit_id) for one in registered]
+            results = await_audits(audit_ids, desk, attendant=attendant)
+            back = {
+                one.name: came_back(mlflow, one.name, result.registry_version or one.version)
+                for one, result in zip(registered, results, strict=True)
+            }
         services = {service.name: service.version for service in stack.status()}
+        with MlflowRegistry(settings.registry_uri) as registry:
+            decisions = registry.counts().decisions
         counts = {
             "triton_answers": triton_answers(stack),
             "ledger_answers": {result.event.model_id: result.trials.done for result in results},
-            "mlflow_decisions": registry.counts().decisions,
+            "mlflow_decisions": decisions,
         }
     models = [result.summary() for result in results]
     truth = planted_truth(settings.bundle, models)
@@ -86,6 +106,7 @@ def demo(home: Path, bundle: Path | None, output: str) -> ExitCode:
             "counts": counts,
             "planted_truth": truth,
             "models": models,
+            "loop": {"dashboard": address, "versions": told(registered, requests, back)},
         }
         print_json(document)
     else:
@@ -95,26 +116,56 @@ def demo(home: Path, bundle: Path | None, output: str) -> ExitCode:
             f"{truth['found_among_most_suspected']} of the {truth['most_suspected']} items that its report suspects "
             "most are among them."
         )
-    decisions = {result.event.model_id: result.event.outcome.value for result in results}
-    if decisions != EXPECTED:
+        say(f"Keep the dashboard up, and audit what you register there: proctor up --home {home}")
+    outcomes = {result.event.model_id: result.event.outcome.value for result in results}
+    if outcomes != EXPECTED:
         say(f"These are not the decisions that the planted truth calls for, which are {EXPECTED}.", err=True)
         return ExitCode.FAILURE
     return ExitCode.APPROVED_OR_DONE
 
 
+def write_triggers(home: Path, bundle: Path) -> None:
+    """Write the demo's trigger file, and beside it the one suite for whichever reference model is registered.
+
+    Raises:
+        StoreError: when the bundle lacks the models, or the files cannot be written.
+    """
+    from proctor.cli.dashboard import TRIGGER_FILE
+    from proctor.domain.errors import StoreError
+    from proctor.runtime.files import write_atomic
+
+    suite = home / "suites" / SUITE_FILE
+    rule = {"name": "reference models", "models": sorted(EXPECTED), "suites": [str(suite.relative_to(home))]}
+    # From now on: what an earlier demo registered in this home is decided, or was left where it was interrupted.
+    triggers = {"since": datetime.now(UTC).isoformat(timespec="seconds"), "rules": [rule]}
+    try:
+        write_atomic(suite, demo_suite(next(iter(EXPECTED)), bundle).encode())
+        write_atomic(home / TRIGGER_FILE, (json.dumps(triggers, indent=2) + "\n").encode())
+    except OSError as error:
+        raise StoreError(f"the demo's suite cannot be written to {home}: {error.strerror or error}") from None
+
+
 def demo_suite(model_id: str, bundle: Path) -> str:
     """The text of the demo's suite for one of the reference models, pinned to the weights in the bundle."""
+    template = json.loads(files("proctor.cli").joinpath("demo_suite.json").read_text("utf-8"))
+    template["model_config"].update(model_id=model_id, model_version=weights_of(model_id, bundle))
+    return json.dumps(template, indent=2) + "\n"
+
+
+def weights_of(model_id: str, bundle: Path) -> str:
+    """The digest of a reference model's weights.
+
+    Raises:
+        StoreError: when the bundle lacks them.
+    """
     from proctor.domain.canonical import bytes_digest
     from proctor.domain.errors import StoreError
 
-    template = json.loads(files("proctor.cli").joinpath("demo_suite.json").read_text("utf-8"))
     weights = bundle / "models" / model_id / "1" / "model.safetensors"
     try:
-        digest = bytes_digest(weights.read_bytes())
+        return bytes_digest(weights.read_bytes())
     except OSError as error:
         raise StoreError(f"the reference bundle has no {weights}: {error.strerror}") from None
-    template["model_config"].update(model_id=model_id, model_version=digest)
-    return json.dumps(template, indent=2) + "\n"
 
 
 def planted_truth(bundle: Path, models: Sequence[Mapping[str, Any]]) -> dict[str, int]:

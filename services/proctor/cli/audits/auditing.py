@@ -125,18 +125,35 @@ def run_audits(
     """
     with local_desk(settings, at_terminal=True) as desk:
         audit_ids = [_begin(desk, data, priority) for data in audited]
-        look = partial(attendant.patiently, lambda: [desk.look(audit_id) for audit_id in audit_ids])
-        seen = watch(look, check=attendant.check)
-        try:
-            ended = follow(seen)
-        except KeyboardInterrupt:
-            for audit_id in audit_ids:
-                stopped = f"Audit {audit_id} stops with its stack; the same command goes on from here."
-                say(left_alone(audit_id) if stays else stopped, err=True)
-            raise
-        if undecided := [status for status in ended if status.state is not AuditState.DECIDED]:
-            raise ProctorError(_why_undecided(undecided, desk))
-        return [attendant.patiently(partial(_result, audit_id, desk)) for audit_id in audit_ids]
+        return await_audits(audit_ids, desk, attendant=attendant, stays=stays)
+
+
+def await_audits(
+    audit_ids: Sequence[str], desk: LocalDesk, *, attendant: Attendant, stays: bool = False
+) -> list[AuditResult]:
+    """Wait for the decisions of audits that have begun, and show them meanwhile.
+
+    Args:
+        audit_ids: which ones.
+        desk: where they are.
+        attendant: see `run_audits`.
+        stays: see `run_audits`.
+
+    Raises:
+        ProctorError: an audit failed or was cancelled; the message says which and why.
+    """
+    look = partial(attendant.patiently, lambda: [desk.look(audit_id) for audit_id in audit_ids])
+    seen = watch(look, check=attendant.check)
+    try:
+        ended = follow(seen)
+    except KeyboardInterrupt:
+        for audit_id in audit_ids:
+            stopped = f"Audit {audit_id} stops with its stack; the same command goes on from here."
+            say(left_alone(audit_id) if stays else stopped, err=True)
+        raise
+    if undecided := [status for status in ended if status.state is not AuditState.DECIDED]:
+        raise ProctorError(_why_undecided(undecided, desk))
+    return [attendant.patiently(partial(_result, audit_id, desk)) for audit_id in audit_ids]
 
 
 def _begin(desk: LocalDesk, data: AuditData, priority: Priority) -> str:
