@@ -24,6 +24,7 @@ from proctor.runtime.records.decision_log import NoKey
 from proctor.runtime.records.schema import SCHEMA_VERSION, version_of
 from proctor.runtime.records.store import Records
 from proctor.runtime.records.tables import (
+    ACTIONS,
     AUDIT_REQUESTS,
     DECISION_LOG,
     DECISION_LOG_HEAD,
@@ -326,10 +327,11 @@ def make_as_version_1(records_url: str, n: int) -> None:
     """A store as the version before left it, with so many decisions, and one that is no JSON."""
     Records(records_url).close()
     with by_hand(records_url) as connection:
-        later = [DECISION_LOG, DECISION_LOG_HEAD, AUDIT_REQUESTS, REGISTRY_CURSORS, STANDINGS]
+        later = [DECISION_LOG, DECISION_LOG_HEAD, AUDIT_REQUESTS, REGISTRY_CURSORS, STANDINGS, ACTIONS]
         METADATA.drop_all(connection, tables=later)
         if connection.dialect.name == "postgresql":
-            connection.exec_driver_sql("DROP FUNCTION decision_log_is_only_added_to")
+            for only_added_to in (DECISION_LOG, ACTIONS):
+                connection.exec_driver_sql(f"DROP FUNCTION {only_added_to.name}_is_only_added_to")
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0001'")
         insert = sa.text("INSERT INTO decisions VALUES (:audit_id, :event, :at)")
         for number in range(n):

@@ -167,7 +167,13 @@ def test_the_description_is_openapi_and_names_what_is_answered(bench: AuditBench
     with serving_both(bench.desk) as (_, url), client(url) as http:
         description: dict[str, Any] = http.get("/openapi.json").json()
     assert description["openapi"].startswith("3.1")
-    assert set(description["paths"]) == {"/healthz", "/readyz", "/v1/audits", "/v1/audits/{audit_id}"}
+    assert set(description["paths"]) == {
+        "/healthz",
+        "/readyz",
+        "/v1/audits",
+        "/v1/audits/{audit_id}",
+        "/v1/audits/{audit_id}/actions",
+    }
     post = description["paths"]["/v1/audits"]["post"]
     assert {"202", "400", "401", "403", "413", "422", "429", "503"} == set(post["responses"])
     assert post["security"] == [{"token": []}]

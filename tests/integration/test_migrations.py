@@ -23,6 +23,7 @@ from proctor.runtime.records.engine import open_engine
 from proctor.runtime.records.schema import AHEAD, MIGRATIONS, SCHEMA_VERSION, version_of
 from proctor.runtime.records.store import Records
 from proctor.runtime.records.tables import (
+    ACTIONS,
     AUDIT_REQUESTS,
     AUDITS,
     DECISION_LOG,
@@ -36,7 +37,7 @@ from tests.support import ending, run_proctor
 
 PROCESSES = 8
 #: What migrations after the first one made.
-_LATER = (DECISION_LOG, DECISION_LOG_HEAD, AUDIT_REQUESTS, REGISTRY_CURSORS, STANDINGS)
+_LATER = (DECISION_LOG, DECISION_LOG_HEAD, AUDIT_REQUESTS, REGISTRY_CURSORS, STANDINGS, ACTIONS)
 #: And added to the table of audits, with the indices over it.
 _LATER_COLUMNS = ("model_id", "suite_id", "submitter", "outcome")
 

@@ -15,6 +15,7 @@ from proctor.cli.terminal import print_json, say, table
 from proctor.domain.errors import BadInputError, ExitCode, StoreError
 
 if TYPE_CHECKING:
+    from proctor.domain.action import ActionOnRecord
     from proctor.domain.record.entry import LoggedEntry, Signer
     from proctor.runtime.records.decision_log import NoKey, SigningKey
     from proctor.runtime.records.store import Records
@@ -188,7 +189,8 @@ def show(audit_id: str, attestation: bool, home: Path, output: str) -> None:
     from proctor.studies.record.checks import attestation_of
 
     with _opened(home_settings(home)) as records:
-        logged = records.logged(_audit(records, audit_id))
+        found = _audit(records, audit_id)
+        logged, done = records.logged(found), records.actions.of(found)
     if not logged:
         raise StoreError(f"the decision log has nothing on audit {audit_id}: it has no decision yet")
     if attestation:
@@ -200,6 +202,33 @@ def show(audit_id: str, attestation: bool, home: Path, output: str) -> None:
     else:
         for one in logged:
             _show(one)
+        _print_actions(done)
+
+
+@record.command()
+@click.argument("audit_id", metavar="AUDIT", required=False)
+@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Without AUDIT: how many.")
+@home_option
+@format_option
+def actions(audit_id: str | None, limit: int, home: Path, output: str) -> None:
+    """Show who submitted, paused, resumed, cancelled or signed off AUDIT, and when; without AUDIT what was done last.
+
+    \b
+    Example:
+      proctor record actions 3f2a
+
+    JSON: a list of id, audit_id, action, name, via (terminal, token, certificate, trigger, or oidc: and the issuer),
+    at, detail.
+    """
+    from proctor.cli.audits.reaching import home_settings
+
+    with _opened(home_settings(home)) as records:
+        one = None if audit_id is None else _audit(records, audit_id)
+        done = records.actions.newest(limit) if one is None else records.actions.of(one)
+    if output == "json":
+        print_json([one._asdict() for one in done])
+    else:
+        _print_actions(done)
 
 
 @record.command("take-in")
@@ -313,6 +342,16 @@ def _show(logged: LoggedEntry) -> None:
     }
     for name, value in rows.items():
         say(f"  {name:<12} {value}")
+
+
+def _print_actions(done: list[ActionOnRecord]) -> None:
+    rows = [(one.at, one.audit_id or "", one.action, f"{one.name} ({one.via})", _worded(one.detail)) for one in done]
+    if rows:
+        say(table(("at", "audit", "action", "who", "detail"), rows))
+
+
+def _worded(detail: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in detail.items())
 
 
 def _plain(checked: Checked, source: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Final
 
 from kombu.exceptions import OperationalError
 
+from proctor.domain.action import ActionOnRecord
 from proctor.domain.ceilings import Ceilings
 from proctor.domain.errors import BadInputError, NewerVersionError, StackError, StoreError
 from proctor.domain.messages import SERVICES, Message, Priority, StartAudit, TakeOn
@@ -170,7 +171,7 @@ class LocalDesk:
     def pause(self, audit: str) -> AuditStatus:
         """See `AuditDesk`."""
         audit_id = self.find(audit)
-        control.pause(self.records, audit_id)
+        control.pause(self.records, audit_id, self.caller)
         self._let_know(audit_id)
         return self.look(audit_id)
 
@@ -179,16 +180,20 @@ class LocalDesk:
         audit_id = self.find(audit)
         record = self.records.audit(audit_id)
         with Admission(self.settings, self.records).place(submitter_of(record), record):
-            control.resume(self.records, audit_id)
+            control.resume(self.records, audit_id, self.caller)
         self._tell(TakeOn(audit_id=audit_id), audit_id)
         return self.look(audit_id)
 
     def cancel(self, audit: str) -> AuditStatus:
         """See `AuditDesk`."""
         audit_id = self.find(audit)
-        control.cancel(self.records, audit_id)
+        control.cancel(self.records, audit_id, self.caller)
         self._let_know(audit_id)
         return self.look(audit_id)
+
+    def actions(self, audit: str) -> list[ActionOnRecord]:
+        """What callers did to an audit, in its order."""
+        return self.records.actions.of(self.find(audit))
 
     def find(self, audit: str) -> str:
         """The id that a beginning stands for.

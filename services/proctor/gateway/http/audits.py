@@ -45,6 +45,24 @@ class UnreadableEntry(BaseModel):
     why: str
 
 
+class ActionEntry(BaseModel):
+    """What a caller did to an audit."""
+
+    id: int
+    action: str
+    name: str
+    via: str
+    """How they were known: `terminal`, `token`, `certificate`, `trigger`, or `oidc:` and the issuer."""
+    at: str
+    detail: dict[str, Any]
+
+
+class ActionList(BaseModel):
+    """What callers did to an audit, in its order."""
+
+    actions: list[ActionEntry]
+
+
 class AuditList(BaseModel):
     """Audits on record, the newest first."""
 
@@ -112,6 +130,12 @@ def audit_routes(front: Front) -> APIRouter:
     async def one(audit_id: str, caller: Caller) -> AuditStatus:
         """An audit as it is now, by its id or by a beginning of it that no other shares."""
         return await front.run(front.desk.of(caller).status, audit_id)
+
+    @routes.get("/{audit_id}/actions", responses=problems(400, 404))
+    async def actions(audit_id: str, caller: Caller) -> ActionList:
+        """Who submitted, paused, resumed or cancelled an audit, and when."""
+        found = await front.run(front.desk.of(caller).actions, audit_id)
+        return ActionList(actions=[ActionEntry(**one._asdict()) for one in found])
 
     return routes
 

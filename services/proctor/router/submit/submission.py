@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy.exc import IntegrityError
 
+from proctor.domain.action import Action, Verb
 from proctor.domain.canonical import bytes_digest, short_id
 from proctor.domain.card import evaluator_version, protocol_card
 from proctor.domain.messages import Priority
@@ -130,12 +131,14 @@ def submit(
         contents=data.contents,
         **steered,
     )
+    detail: dict[str, Any] = {"priority": priority.value} | ({} if request is None else {"request": request})
     while True:
         latest = unended(records, subject)
         if latest is None:
             with suppress(IntegrityError), admit(None):
                 written = suite.model_dump_json(by_alias=True)
-                created = records.create_audit(subject, written, inputs.plain(), request=request)
+                action = Action(Verb.SUBMIT, submitter, detail)
+                created = records.create_audit(subject, written, inputs.plain(), request=request, action=action)
                 return Submission(created, False)
             # Another put the same suite on record at the same moment: now there is one to go on with.
             continue
@@ -151,6 +154,7 @@ def submit(
                 expected=[latest.state],
                 expected_inputs=latest.inputs,
                 inputs=earlier.model_copy(update=steered).plain(),
+                action=Action(Verb.SUBMIT, submitter, {**detail, "goes_on_from": latest.state.value}),
             )
         if advanced:
             return Submission(latest, True)

@@ -17,11 +17,13 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
+from proctor.domain.action import Action
 from proctor.domain.errors import NewerVersionError, StoreError
 from proctor.domain.problems import visible
 from proctor.domain.record.entry import EntryKind, LoggedEntry, decision_content
 from proctor.domain.record.sign_off import ApprovalTerms
 from proctor.runtime.private import prepare_database
+from proctor.runtime.records.actions import Actions, note
 from proctor.runtime.records.audit_list import AuditList, of_event, of_inputs, of_suite
 from proctor.runtime.records.audit_state import AuditOnRecord, AuditRecord, AuditState, UnreadableAudit
 from proctor.runtime.records.decision_log import LogView, NoKey, SigningKey, append, hold_log, log_view
@@ -72,6 +74,7 @@ class Records:
         self.requests = AuditRequests(self._engine)
         self.standings = Standings(self._engine)
         self.list = AuditList(self._engine)
+        self.actions = Actions(self._engine)
         with ExitStack() as opening:
             opening.callback(self._engine.dispose)
             try:
@@ -110,9 +113,15 @@ class Records:
             raise StoreError(f"the record store does not answer: {said(error)}") from error
 
     def create_audit(
-        self, subject: str, suite: str, inputs: Mapping[str, Any], *, request: str | None = None
+        self,
+        subject: str,
+        suite: str,
+        inputs: Mapping[str, Any],
+        *,
+        request: str | None = None,
+        action: Action | None = None,
     ) -> AuditRecord:
-        """Add the next audit of a subject, as the one of a request where one is named.
+        """Add the next audit of a subject, as the one of a request where one is named, with the action that began it.
 
         Not given twice by itself: a transaction may have been committed whose end was not heard of, and there would be
         two audits.
@@ -122,7 +131,7 @@ class Records:
             RequestTakenError: when the request has an audit already; there is no other then.
         """
         try:
-            return self.audit(self._create_audit(subject, suite, inputs, request))
+            return self.audit(self._create_audit(subject, suite, inputs, request, action))
         except DBAPIError as error:
             if not is_passing(error):
                 raise
@@ -131,7 +140,10 @@ class Records:
                 "again, which goes on with the audit if it is there"
             ) from error
 
-    def _create_audit(self, subject: str, suite: str, inputs: Mapping[str, Any], request: str | None) -> str:
+    def _create_audit(
+        self, subject: str, suite: str, inputs: Mapping[str, Any], request: str | None, action: Action | None
+    ) -> str:
+        now = _now()
         with self._engine.begin() as connection:
             last = connection.scalar(sa.select(sa.func.max(AUDITS.c.ordinal)).where(AUDITS.c.subject == subject))
             ordinal = (last or 0) + 1
@@ -145,11 +157,13 @@ class Records:
                     inputs=_inputs_json(inputs),
                     state=AuditState.CREATED,
                     detail="",
-                    created_at=_now(),
+                    created_at=now,
                     **of_suite(suite),
                     **of_inputs(inputs),
                 )
             )
+            if action is not None:
+                note(connection, audit_id, action, at=now)
             if request is not None:
                 take(connection, request, audit_id)
         return audit_id
@@ -240,12 +254,14 @@ class Records:
         expected_inputs: Mapping[str, Any] | None = None,
         detail: str = "",
         inputs: Mapping[str, Any] | None = None,
+        action: Action | None = None,
     ) -> bool:
         """Move an audit to a state, if it still is in one of the expected ones; False when another was faster.
 
         A state may come back with other inputs: who writes `inputs` gives those that it read as `expected_inputs`, and
         is refused when another has written meanwhile. False may also be said of a move that was made, where the store
-        went away before it said so: the audit is then taken on by the reconciler.
+        went away before it said so: the audit is then taken on by the reconciler. `action` is of who moves it, where
+        that is a caller, and is put on record with a move that is made.
         """
         values: dict[str, Any] = {"state": state, "detail": storable(detail)}
         if inputs is not None:
@@ -254,7 +270,10 @@ class Records:
         if expected_inputs is not None:
             statement = statement.where(AUDITS.c.inputs == _inputs_json(expected_inputs))
         with self._engine.begin() as connection:
-            return connection.execute(statement.values(**values)).rowcount == 1
+            moved = connection.execute(statement.values(**values)).rowcount == 1
+            if moved and action is not None:
+                note(connection, audit_id, action, at=_now())
+        return moved
 
     @outlasting
     def library_get(self, keys: Sequence[str]) -> dict[str, str]:

@@ -149,3 +149,17 @@ REGISTRY_CURSORS = sa.Table(
     sa.Column("name", sa.String(80), primary_key=True),
     sa.Column("cursor", sa.Text, nullable=False),
 )
+#: What callers did. Rows are added and never changed, as in the log.
+ACTIONS = sa.Table(
+    "actions",
+    METADATA,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("audit_id", sa.String(64), index=True),
+    sa.Column("action", sa.String(32), nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("via", sa.Text, nullable=False),
+    sa.Column("at", sa.String(32), nullable=False),
+    sa.Column("detail", sa.Text, nullable=False),
+    # An id is given once, even where somebody took the last row away.
+    sqlite_autoincrement=True,
+)

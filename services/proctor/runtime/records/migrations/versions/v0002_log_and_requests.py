@@ -1,4 +1,4 @@
-"""The decision log, what holds for each audit by it, and audits that a registry asks for.
+"""The decision log, what holds for each audit by it, audits that a registry asks for, and what callers did.
 
 Decisions that are on record already are taken in, in their order, as entries marked so. A Proctor of version 1 does not
 look at the other tables.
@@ -30,6 +30,7 @@ def upgrade() -> None:
     _make_audit_requests()
     _make_standings()
     _make_lists_quick()
+    _make_actions()
 
 
 def _make_decision_log() -> None:
@@ -53,8 +54,7 @@ def _make_decision_log() -> None:
             sequence=sequence, digest=digest
         )
     )
-    for statement in _POSTGRESQL if op.get_bind().dialect.name == "postgresql" else _SQLITE:
-        op.execute(statement)
+    _only_add("decision_log", _ONLY_ADDED)
 
 
 def _make_audit_requests() -> None:
@@ -200,6 +200,21 @@ def _word(value: Any, most: int) -> str | None:
     return value[:most] if isinstance(value, str) and value.isprintable() else None
 
 
+def _make_actions() -> None:
+    op.create_table(
+        "actions",
+        sa.Column("id", sa.Integer, primary_key=True),
+        sa.Column("audit_id", sa.String(64), index=True),
+        sa.Column("action", sa.String(32), nullable=False),
+        sa.Column("name", sa.Text, nullable=False),
+        sa.Column("via", sa.Text, nullable=False),
+        sa.Column("at", sa.String(32), nullable=False),
+        sa.Column("detail", sa.Text, nullable=False),
+        sqlite_autoincrement=True,
+    )
+    _only_add("actions", "actions are only ever added to")
+
+
 def _take_in(connection: sa.Connection) -> tuple[int, str | None]:
     """Write an entry for each decision; the number and the digest of the last one."""
     # The form of an entry as it is in this version, whatever it becomes later.
@@ -256,14 +271,20 @@ def _content(event: str, decided_at: str) -> dict[str, Any]:
         return {**content, "event": None, "event_text": event, "digests": dict.fromkeys(names)}
 
 
-_SQLITE = tuple(
-    f"CREATE TRIGGER decision_log_no_{change.lower()} BEFORE {change} ON decision_log "
-    f"BEGIN SELECT RAISE(ABORT, '{_ONLY_ADDED}'); END"
-    for change in ("UPDATE", "DELETE")
-)
-_POSTGRESQL = (
-    "CREATE FUNCTION decision_log_is_only_added_to() RETURNS trigger LANGUAGE plpgsql AS "
-    f"$$ BEGIN RAISE EXCEPTION '{_ONLY_ADDED}'; END $$",
-    "CREATE TRIGGER decision_log_no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON decision_log "
-    "FOR EACH STATEMENT EXECUTE FUNCTION decision_log_is_only_added_to()",
-)
+def _only_add(table: str, words: str) -> None:
+    """Have the database refuse to change or delete a table's rows."""
+    if op.get_bind().dialect.name != "postgresql":
+        for change in ("UPDATE", "DELETE"):
+            op.execute(
+                f"CREATE TRIGGER {table}_no_{change.lower()} BEFORE {change} ON {table} "
+                f"BEGIN SELECT RAISE(ABORT, '{words}'); END"
+            )
+        return
+    op.execute(
+        f"CREATE FUNCTION {table}_is_only_added_to() RETURNS trigger LANGUAGE plpgsql AS "
+        f"$$ BEGIN RAISE EXCEPTION '{words}'; END $$"
+    )
+    op.execute(
+        f"CREATE TRIGGER {table}_no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON {table} "
+        f"FOR EACH STATEMENT EXECUTE FUNCTION {table}_is_only_added_to()"
+    )
