@@ -13,8 +13,9 @@ import grpc
 import pytest
 
 from proctor.cli.main import main
+from proctor.cli.serving import tokens_of
 from proctor.domain.errors import BadInputError
-from proctor.domain.submitter import DEFAULT, Submitter
+from proctor.domain.submitter import DEFAULT, LOCAL, OWN, TRIGGERS, Role, Submitter
 from proctor.gateway.rpc import audit_pb2 as pb
 from proctor.runtime.grpc.tokens import (
     MAX_TOKEN_CHARACTERS,
@@ -176,6 +177,8 @@ def test_a_server_does_not_start_with_a_weak_token(
         ({"alice": 5}, "has no token"),
         ({"alice": {"token": ALICE, "admin": True}}, "has no token"),
         ({"alice": {"token": ALICE, "operator": "yes"}}, "has no token"),
+        ({"alice": {"token": ALICE, "role": "admin"}}, 'has the role "admin"; use one of viewer, operator, reviewer'),
+        ({"alice": {"token": ALICE, "role": ["reviewer"]}}, "use one of viewer"),
         ({"alice": ALICE, "bob": token_digest(ALICE)}, "'alice' and 'bob' have one token"),
         ({"alice": "x" * (MAX_TOKEN_CHARACTERS + 1)}, "cannot travel in a header"),
         ({f"c{n}": token_digest(str(n)) for n in range(MAX_TOKENS + 1)}, "names 1,001 callers"),
@@ -231,6 +234,35 @@ def test_a_command_prints_a_token_and_the_line_that_a_server_is_told(capsys: pyt
     line = printed.err[printed.err.index("{") : printed.err.index("}") + 1]
     assert token not in printed.err
     assert tokens(**json.loads(line)).caller(metadata_of(token)) == Submitter("ci")
+    assert main(["gateway", "token", "anna", "--role", "reviewer", "--sees-all"]) == 0
+    printed = capsys.readouterr()
+    line = printed.err[printed.err.index("{") : printed.err.rindex("}") + 1]
+    anna = tokens(**json.loads(line)).caller(metadata_of(printed.out.strip()))
+    assert anna == Submitter("anna", sees_all=True, role=Role.REVIEWER)
+    assert main(["gateway", "token", "--role", "viewer"]) == 2
     assert main(["gateway", "token", "Not A Name"]) == 2
     assert main(["gateway", "token"]) == 0
     assert token_bits(capsys.readouterr().out.strip()) >= MIN_TOKEN_BITS
+
+
+def test_each_role_includes_those_before_it_and_a_shared_secret_is_no_signature() -> None:
+    may = {role: [one for one in Role if Submitter("x", role=role).may(one)] for role in Role}
+    assert may == {
+        Role.VIEWER: [Role.VIEWER],
+        Role.OPERATOR: [Role.VIEWER, Role.OPERATOR],
+        Role.REVIEWER: [Role.VIEWER, Role.OPERATOR, Role.REVIEWER],
+    }
+    assert [one.may(Role.REVIEWER) for one in (LOCAL, OWN, DEFAULT, TRIGGERS)] == [True, True, False, False]
+
+
+def test_a_list_with_tokens_in_clear_is_named_at_the_start_and_none_of_them_is_told(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = tokens_of(None, json.dumps(TOKENS), variable="PROCTOR_GATEWAY_TOKEN")
+    said = capsys.readouterr().err
+    assert found is not None
+    assert "PROCTOR_GATEWAY_TOKENS holds tokens in clear (alice, ops)" in said
+    assert "sha256sum" in said
+    assert all(token not in said for token in (ALICE, BOB, OPS))
+    tokens_of(None, json.dumps({"bob": TOKENS["bob"]}), variable="PROCTOR_GATEWAY_TOKEN")
+    assert capsys.readouterr().err == ""

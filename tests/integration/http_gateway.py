@@ -19,6 +19,7 @@ from proctor.gateway.audits import LocalDesk
 from proctor.gateway.front import Front
 from proctor.gateway.http.server import HttpOptions, serving_http
 from proctor.gateway.limits import Limits
+from proctor.gateway.oidc.bearer import Bearers
 from proctor.gateway.server import running
 from proctor.gateway.triggers.secrets import WebhookSecrets
 from proctor.runtime.grpc.serving import Address
@@ -39,6 +40,7 @@ def serving_both(
     *,
     triggers: Triggers | None = None,
     tokens: Mapping[str, Any] | None = None,
+    bearers: Bearers | None = None,
     limits: Limits | None = None,
     reconcile_every_s: float = 3_600.0,
 ) -> Iterator[tuple[str, str]]:
@@ -56,7 +58,9 @@ def serving_both(
     async def serve() -> None:
         stop = asyncio.Event()
         address = Address("127.0.0.1", 0)
-        async with running(desk, address, limits=limits or Limits(), tokens=known, beside=beside) as bound:
+        async with running(
+            desk, address, limits=limits or Limits(), tokens=known, bearers=bearers, beside=beside
+        ) as bound:
             began.put((asyncio.get_running_loop(), stop, str(bound), urls[0]))
             await stop.wait()
 

@@ -77,8 +77,14 @@ def test_what_is_kept_of_a_session_lets_nobody_in(bench: AuditBench) -> None:
             (key,) = store.keys("proctor:session:*")
             kept = f"{key} {store.get(key)}"
             assert 0 < store.ttl(key) <= SESSION_S
-        assert cookie not in kept
-        assert ANNA not in kept
+            assert cookie not in kept
+            assert ANNA not in kept
+            assert token_digest(ANNA).removeprefix("sha256:") not in kept
+            assert browser.get("/v1/audits").status_code == 200
+            # Nor does what somebody writes there, who has no token.
+            for forged in ("", "x", '{"name": "anna"}', store.get(key)[:-4] + "AAA="):
+                store.set(key, forged, ex=60)
+                assert browser.get("/v1/audits").status_code == 401
 
 
 def test_a_session_ends_with_its_logout_everywhere_and_with_its_token(bench: AuditBench) -> None:

@@ -17,12 +17,17 @@ from proctor.cli.terminal import say
 from proctor.domain.errors import BadInputError
 from proctor.domain.host import LOOPBACK
 from proctor.domain.problems import visible
+from proctor.domain.submitter import Role
 
 if TYPE_CHECKING:
     from proctor.domain.triggers import Triggers
+    from proctor.gateway.oidc.bearer import Bearers
     from proctor.gateway.server import Beside
     from proctor.runtime.grpc.serving import Address, Tls
     from proctor.runtime.settings import Settings
+
+#: The issuer whose tokens are good, too.
+OIDC_VARIABLE = "PROCTOR_GATEWAY_OIDC"
 
 
 @click.group(invoke_without_command=True)
@@ -109,7 +114,9 @@ def gateway(
 
     With PROCTOR_GATEWAY_TOKEN set, callers must show that token (`authorization: Bearer TOKEN`), but for probes of
     the health service. PROCTOR_GATEWAY_TOKENS names callers, {"ci": "sha256:…"} or @file: each sees and steers its own
-    audits, within the ceilings of PROCTOR_CEILINGS, and those of {"token": …, "operator": true} all of them. Without
+    audits, within the ceilings of PROCTOR_CEILINGS; {"anna": {"token": …, "role": "reviewer", "sees_all": true}} may
+    sign off too, and sees everyone's. PROCTOR_GATEWAY_OIDC, JSON or @file, names an issuer of OpenID Connect whose
+    tokens are good as well, and the roles of its groups: docs/access.md. Without
     either, other machines are let in by certificates of --client-ca alone, and on 127.0.0.1 and its like a token is
     drawn for the time that the server runs: commands with the same home find it by themselves, and no other user of
     the machine can. SIGTERM lets open calls end within --grace and leaves; watches end at once.
@@ -130,6 +137,7 @@ def gateway(
     tls = tls_of(tls_cert, tls_key, tls_client_ca)
     address = Address(host, port)
     tokens = tokens_of(token_from_environment(), os.environ.get(f"{TOKEN_VARIABLE}S", ""), variable=TOKEN_VARIABLE)
+    bearers = _bearers(os.environ.get(OIDC_VARIABLE, ""))
     given = {"max_watches": max_watches, "max_message_bytes": max_message_bytes}
     limits = Limits()._replace(**{name: value for name, value in given.items() if value is not None})
     if triggers_file is not None and http_port is None:
@@ -155,8 +163,34 @@ def gateway(
                 Address(host, http_port), tls, grace_s, _triggers(triggers_file, desk.settings), reconcile_every_s
             )
         asyncio.run(
-            serve(desk, address, limits=limits, grace_s=grace_s, tokens=tokens, tls=tls, beside=beside, ready=ready)
+            serve(
+                desk,
+                address,
+                limits=limits,
+                grace_s=grace_s,
+                tokens=tokens,
+                bearers=bearers,
+                tls=tls,
+                beside=beside,
+                ready=ready,
+            )
         )
+
+
+def _bearers(value: str) -> Bearers | None:
+    """Callers with tokens of the operator's issuer; None where there is none."""
+    from proctor.domain.oidc import oidc_settings
+    from proctor.runtime.operator_text import operator_text
+
+    said = operator_text(OIDC_VARIABLE, value)
+    settings = oidc_settings(said.text, source=said.source)
+    if settings is None:
+        return None
+    try:
+        from proctor.gateway.oidc.opening import open_bearers
+    except ModuleNotFoundError as error:
+        raise BadInputError(f"tokens of an issuer need {error.name}: pip install 'proctor[gateway]'") from None
+    return open_bearers(settings)
 
 
 def _triggers(file: Path | None, settings: Settings) -> Triggers | None:
@@ -189,20 +223,32 @@ def _http(
 
 @gateway.command()
 @click.argument("name", required=False)
-def token(name: str | None) -> None:
+@click.option(
+    "--role",
+    type=click.Choice([role.value for role in Role]),
+    default=Role.OPERATOR.value,
+    show_default=True,
+    help="What NAME may do: look at audits (viewer), begin and steer them too (operator), sign off too (reviewer).",
+)
+@click.option("--sees-all", is_flag=True, help="The audits of others are theirs to see, and what the role allows.")
+def token(name: str | None, role: str, sees_all: bool) -> None:
     """Print a new token, and for a caller NAME the line that PROCTOR_GATEWAY_TOKENS holds of it.
 
     The token goes to standard output alone, and is written down nowhere: hand it to its caller, who sets
-    PROCTOR_GATEWAY_TOKEN. A server is told its digest, which nobody can call with.
+    PROCTOR_GATEWAY_TOKEN, or gives it to the dashboard's login. A server is told its digest, which nobody can call
+    with.
 
     \b
     Examples:
       export PROCTOR_GATEWAY_TOKEN="$(proctor gateway token)"
       proctor gateway token ci
+      proctor gateway token anna --role reviewer --sees-all
     """
     from proctor.domain.submitter import RESERVED, is_name
     from proctor.runtime.grpc.tokens import new_token, token_digest
 
+    if name is None and (sees_all or role != Role.OPERATOR):
+        raise BadInputError("--role and --sees-all are of a caller: give a NAME")
     if name is not None and (name in RESERVED or not is_name(name)):
         raise BadInputError(
             f"NAME is {visible(name[:80])}: use small letters, digits, '.', '_' and '-', and none of "
@@ -211,7 +257,11 @@ def token(name: str | None) -> None:
     made = new_token()
     click.echo(made)
     if name is not None:
-        say(f'the server is told {{"{name}": "{token_digest(made)}"}} in {TOKEN_VARIABLE}S', err=True)
+        said: dict[str, object] = {"token": token_digest(made)}
+        said |= {"role": role} if role != Role.OPERATOR else {}
+        said |= {"sees_all": True} if sees_all else {}
+        line = json.dumps({name: said if len(said) > 1 else said["token"]})
+        say(f"the server is told {line} in {TOKEN_VARIABLE}S", err=True)
 
 
 @gateway.command()

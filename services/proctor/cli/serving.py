@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from proctor.cli.terminal import say
 from proctor.domain.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from proctor.runtime.grpc.tokens import Tokens
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+#: Names that a message lists.
+_NAMED = 5
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
@@ -93,7 +96,15 @@ def tokens_of(single: str | None, several: str, *, variable: str) -> Tokens | No
     from proctor.runtime.operator_text import operator_text
 
     listed = operator_text(f"{variable}S", several)
-    return server_tokens(single, listed.text, variable=variable, source=listed.source)
+    known = server_tokens(single, listed.text, variable=variable, source=listed.source)
+    if known is not None and known.in_clear:
+        names, more = ", ".join(known.in_clear[:_NAMED]), len(known.in_clear) > _NAMED
+        say(
+            f"proctor: warning: {listed.source} holds tokens in clear ({names}{', …' if more else ''}): write their "
+            'digests, with which nobody can call, as sha256: and what `printf %s "$TOKEN" | sha256sum` prints',
+            err=True,
+        )
+    return known
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import re
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from proctor.domain.errors import BadInputError
+from proctor.domain.errors import BadInputError, ProctorError
 
 #: Small letters only: two names that differ in their case alone would be one to a person who reads them.
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -39,6 +39,10 @@ class Role(StrEnum):
 
 
 _RANK: Final = {role: rank for rank, role in enumerate(Role)}
+
+
+class UnknownCallerError(ProctorError):
+    """Somebody called without a token, or with one that is not good."""
 
 
 class ForbiddenError(BadInputError):

@@ -16,16 +16,17 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from proctor.domain.ceilings import LimitError
 from proctor.domain.errors import BadInputError, ProctorError
-from proctor.domain.submitter import LOCAL, ForbiddenError, Role, Submitter, hold_to
+from proctor.domain.submitter import LOCAL, ForbiddenError, Role, Submitter, UnknownCallerError, hold_to
 from proctor.gateway.audits import LocalDesk
 from proctor.gateway.desk import Submitted, UnknownAuditError
 from proctor.gateway.fields import FieldError
 from proctor.gateway.limits import Limits
+from proctor.gateway.oidc.bearer import Bearers, Verified
 from proctor.gateway.rates import Rates
 from proctor.runtime.grpc.calls import Places, Turns
-from proctor.runtime.grpc.tokens import Tokens
+from proctor.runtime.grpc.tokens import Tokens, shown_token
 
-__all__ = ["ForbiddenError", "Front", "hold_to"]
+__all__ = ["ForbiddenError", "Front", "UnknownCallerError", "hold_to"]
 
 Arguments = TypeVarTuple("Arguments")
 Message = TypeVar("Message")
@@ -34,10 +35,6 @@ Result = TypeVar("Result")
 
 class LeavingError(ProctorError):
     """The server is about to end."""
-
-
-class UnknownCallerError(ProctorError):
-    """Somebody called without a token."""
 
 
 class Fault(Enum):
@@ -83,6 +80,7 @@ class Front:
         limits: what is taken at once.
         tokens: whose each token is; None where callers show none, and are all taken for `unnamed`.
         unnamed: who callers are where they show no token: this machine's, else.
+        bearers: who shows a token of an issuer's; None where no issuer is known.
     """
 
     def __init__(
@@ -92,13 +90,15 @@ class Front:
         limits: Limits,
         tokens: Tokens | None = None,
         unnamed: Submitter = LOCAL,
+        bearers: Bearers | None = None,
     ) -> None:
         self.desk = desk
         self.limits = limits
         self.tokens = tokens
         self.unnamed = unnamed
+        self.bearers = bearers
         self._workers = workers
-        several = tokens is not None and tokens.several
+        several = bearers is not None or (tokens is not None and tokens.several)
         self.watches = Places(
             "audits are being watched",
             limits.max_watches,
@@ -117,6 +117,11 @@ class Front:
         self._rates = Rates()
         self._leaving = asyncio.Event()
 
+    @property
+    def trusts_anyone(self) -> bool:
+        """Whether callers show nothing by which they are known."""
+        return self.tokens is None and self.bearers is None
+
     async def caller(self, shown: Any) -> Submitter:
         """Who shows these headers.
 
@@ -125,12 +130,31 @@ class Front:
 
         Raises:
             UnknownCallerError: when there is no right token among them.
+            ForbiddenError: when the token is right, and has no role here.
+            IssuerAwayError: when an issuer has to be asked for its keys, and does not answer.
         """
-        caller = self.unnamed if self.tokens is None else self.tokens.caller(shown)
-        if caller is None:
+        if self.trusts_anyone:
+            return self.unnamed
+        token = shown_token(shown)
+        if token is None:
             # Over gRPC refused before its message was read (TokenCheck), unless somebody forgets to have that done.
             raise UnknownCallerError("the token is missing or wrong")
-        return caller
+        return (await self.verified(token)).caller
+
+    async def verified(self, token: str) -> Verified:
+        """Whose a token is, of a list or of an issuer, and until when it is good.
+
+        Raises:
+            UnknownCallerError: as `caller`.
+            ForbiddenError: as `caller`.
+            IssuerAwayError: as `caller`.
+        """
+        caller = None if self.tokens is None else self.tokens.of_token(token)
+        if caller is not None:
+            return Verified(caller, float("inf"))
+        if self.bearers is None:
+            raise UnknownCallerError("the token is missing or wrong")
+        return await self.bearers.verified(token)
 
     @asynccontextmanager
     async def place(self, shown: Any, places: Places) -> AsyncIterator[Submitter]:

@@ -19,6 +19,7 @@ from proctor.domain.submitter import CERTIFIED, LOCAL
 from proctor.gateway.audits import LocalDesk
 from proctor.gateway.front import Front
 from proctor.gateway.limits import Limits
+from proctor.gateway.oidc.bearer import Bearers
 from proctor.gateway.service import SERVICE, AuditServicer
 from proctor.runtime.grpc.calls import MAX_REFLECTIONS, Rationed
 from proctor.runtime.grpc.health import PROBES, HealthCalls
@@ -48,6 +49,7 @@ async def serve(
     limits: Limits,
     grace_s: float,
     tokens: Tokens | None = None,
+    bearers: Bearers | None = None,
     tls: Tls | None = None,
     beside: Beside = nothing_beside,
     ready: Callable[[Address], None],
@@ -62,6 +64,7 @@ async def serve(
         limits: what is taken at once.
         grace_s: seconds that open calls have after the signal.
         tokens: what callers must show, and whose each is; None asks for none.
+        bearers: callers who show an issuer's token instead; None knows no issuer.
         tls: certificates; None serves plain text.
         beside: what else serves at the same front, e.g. HTTP.
         ready: told the address, with its real port, once the server listens.
@@ -74,7 +77,9 @@ async def serve(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    async with running(desk, address, limits=limits, grace_s=grace_s, tokens=tokens, tls=tls, beside=beside) as bound:
+    async with running(
+        desk, address, limits=limits, grace_s=grace_s, tokens=tokens, bearers=bearers, tls=tls, beside=beside
+    ) as bound:
         ready(bound)
         await stop.wait()
         log.info("stopping: open calls have %g s", grace_s)
@@ -88,6 +93,7 @@ async def running(
     limits: Limits,
     grace_s: float = 0.0,
     tokens: Tokens | None = None,
+    bearers: Bearers | None = None,
     tls: Tls | None = None,
     beside: Beside = nothing_beside,
 ) -> AsyncIterator[Address]:
@@ -96,10 +102,10 @@ async def running(
     Raises:
         BadInputError: as `serve`.
     """
-    hold_to_callers(
-        address, tls, has_tokens=tokens is not None, variable=TOKEN_VARIABLE, what="begin and cancel audits"
-    )
-    checks = [] if tokens is None else [TokenCheck(tokens, TOKEN_VARIABLE)]
+    asks = tokens is not None or bearers is not None
+    hold_to_callers(address, tls, has_tokens=asks, variable=TOKEN_VARIABLE, what="begin and cancel audits")
+    verify = None if bearers is None else bearers.verified
+    checks = [TokenCheck(tokens, TOKEN_VARIABLE, verify)] if asks else []
     calls = limits.max_watches + limits.max_other_calls + PROBES
     server = grpc.aio.server(
         interceptors=[*checks, Rationed(reflection.SERVICE_NAME, MAX_REFLECTIONS)],
@@ -108,7 +114,7 @@ async def running(
     )
     with ThreadPoolExecutor(max_workers=limits.threads, thread_name_prefix="gateway-stores") as workers:
         certified = tls is not None and tls.client_authority is not None
-        front = Front(desk, workers, limits, tokens, CERTIFIED if certified else LOCAL)
+        front = Front(desk, workers, limits, tokens, CERTIFIED if certified else LOCAL, bearers)
         servicer = AuditServicer(front)
         states = health.aio.HealthServicer()
         server.add_generic_rpc_handlers((servicer.handler(), HealthCalls(states).handler()))

@@ -91,7 +91,7 @@ def application(front: Front, webhooks: Webhooks | None, sessions: Sessions) -> 
         return JSONResponse(_described(app))
 
     # By TLS a page of another name cannot reach it: the certificate is not of that name.
-    return _Headed(OriginCheck(app, trusts_anyone=front.tokens is None and front.unnamed is not CERTIFIED))
+    return _Headed(OriginCheck(app, trusts_anyone=front.trusts_anyone and front.unnamed is not CERTIFIED))
 
 
 def _described(app: FastAPI) -> dict[str, Any]:

@@ -1,8 +1,7 @@
 """Who calls over HTTP: by the token that a program shows, or by the session that a browser was given for one.
 
-A session holds the digest of its token and not what it is good for: each request looks that up again, so a session
-ends with its token. Its cookie goes to no script and to no other site's requests, and what a form posts must hold a
-text that only pages of the session have.
+A session is its token, which each request has looked at anew, so it ends with the token. Its cookie goes to no script
+and to no other site's requests, and what a form posts must hold a text that only pages of the session have.
 """
 
 from __future__ import annotations
@@ -10,19 +9,19 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from time import time
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 from urllib.parse import parse_qsl
 
 from fastapi import Depends, Request, Response
 
 from proctor.domain.errors import BadInputError
-from proctor.domain.submitter import ForbiddenError, Submitter
-from proctor.gateway.front import Front, UnknownCallerError
+from proctor.domain.submitter import ForbiddenError, Submitter, UnknownCallerError
+from proctor.gateway.front import Front
 from proctor.gateway.http.bodies import SMALL_BODY_S, body_of
 from proctor.gateway.http.origin import SAFE
-from proctor.runtime.grpc.tokens import METADATA_KEY, token_digest
+from proctor.runtime.grpc.tokens import METADATA_KEY
 from proctor.runtime.redis.sessions import SessionStore
 
 #: A day of work: whoever comes back the next morning shows the token again.
@@ -67,10 +66,10 @@ class Sessions:
         # A token that is shown counts, wrong or not: a program must not go on as somebody else.
         if cookie is None or any(name == METADATA_KEY for name, _ in headers):
             return await self.front.caller(headers)
-        session = await self.front.run(self._store.get, cookie)
-        found = None if session is None else self._of(session)
-        if found is None:
+        token = await self.front.run(self._store.token, cookie)
+        if token is None:
             return await self.front.caller(headers)
+        found = (await self.front.verified(token)).caller
         request.state.session = cookie
         return found
 
@@ -79,19 +78,20 @@ class Sessions:
 
         Raises:
             UnknownCallerError: when the token is nobody's.
+            ForbiddenError: when it has no role here.
+            IssuerAwayError: when its issuer has to be asked, and does not answer.
             StoreError: when the session cannot be kept.
         """
-        known = self.front.tokens
-        caller = None if known is None else known.of_token(token)
-        if caller is None:
-            raise UnknownCallerError("the token is wrong")
+        known = await self.front.verified(token)
+        kept_s = int(min(SESSION_S, known.ends_at - time()))
+        if kept_s <= 0:
+            raise UnknownCallerError("the token has expired")
         cookie = secrets.token_urlsafe(_COOKIE_BYTES)
-        content = {"token": token_digest(token), "ends_at": time() + SESSION_S}
-        await self.front.run(lambda: self._store.put(cookie, content, kept_s=SESSION_S))
+        await self.front.run(lambda: self._store.put(cookie, token, kept_s=kept_s))
         response.set_cookie(
-            self.cookie, cookie, max_age=SESSION_S, path="/", secure=self._secure, httponly=True, samesite="strict"
+            self.cookie, cookie, max_age=kept_s, path="/", secure=self._secure, httponly=True, samesite="strict"
         )
-        return caller
+        return known.caller
 
     async def log_out(self, request: Request, response: Response) -> None:
         """End the session of a browser, wherever else its cookie may be."""
@@ -109,12 +109,6 @@ class Sessions:
     def _shown(self, request: Request) -> str | None:
         cookie = request.cookies.get(self.cookie, "")
         return cookie if len(cookie) == _COOKIE_CHARACTERS and cookie.isascii() else None
-
-    def _of(self, session: Mapping[str, Any]) -> Submitter | None:
-        known, digest, ends_at = self.front.tokens, session.get("token"), session.get("ends_at", 0)
-        if known is None or not isinstance(digest, str) or ends_at <= time():
-            return None
-        return known.of_digest(digest)
 
 
 def sessions_of(request: Request) -> Sessions:

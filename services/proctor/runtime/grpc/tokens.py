@@ -14,10 +14,10 @@ from typing import Any, Final, NamedTuple
 import grpc
 from grpc_health.v1 import health
 
-from proctor.domain.errors import BadInputError
+from proctor.domain.errors import BadInputError, ProctorError
 from proctor.domain.operator_json import operator_object
 from proctor.domain.problems import quoted
-from proctor.domain.submitter import DEFAULT, RESERVED, Role, Submitter, is_name
+from proctor.domain.submitter import DEFAULT, RESERVED, ForbiddenError, Role, Submitter, UnknownCallerError, is_name
 
 #: Metadata of a call that carries the token; gRPC's names are in small letters.
 METADATA_KEY: Final = "authorization"
@@ -92,10 +92,12 @@ class Tokens:
 
     Args:
         of: each caller's token by its digest.
+        in_clear: names of those whose tokens a list holds in clear.
     """
 
-    def __init__(self, of: Iterable[tuple[Submitter, str]]) -> None:
+    def __init__(self, of: Iterable[tuple[Submitter, str]], in_clear: tuple[str, ...] = ()) -> None:
         self._known = [(caller, digest.encode()) for caller, digest in of]
+        self.in_clear = in_clear
 
     @property
     def several(self) -> bool:
@@ -134,6 +136,7 @@ def shown_token(metadata: Any) -> str | None:
 class _Entry(NamedTuple):
     caller: Submitter
     digest: str
+    in_clear: bool = False
 
 
 def server_tokens(
@@ -161,7 +164,8 @@ def server_tokens(
     for entry in entries:
         if (other := names.setdefault(entry.digest, entry.caller.name)) != entry.caller.name:
             raise BadInputError(f"{source}: '{other}' and '{entry.caller.name}' have one token; give each its own")
-    return Tokens(entries) if entries else None
+    known = [(entry.caller, entry.digest) for entry in entries]
+    return Tokens(known, tuple(entry.caller.name for entry in entries if entry.in_clear)) if entries else None
 
 
 def _entry(name: str, said: Any, source: str) -> _Entry:
@@ -180,7 +184,9 @@ def _entry(name: str, said: Any, source: str) -> _Entry:
     if not isinstance(role, str) or role not in _ROLES:
         raise BadInputError(f"{where} has the role {quoted(role)}; use one of {', '.join(_ROLES)}")
     caller = Submitter(name, sees_all, _ROLES[role])
-    return _Entry(caller, token if _DIGEST.fullmatch(token) else _checked(token, where))
+    if _DIGEST.fullmatch(token):
+        return _Entry(caller, token)
+    return _Entry(caller, _checked(token, where), in_clear=True)
 
 
 def _checked(token: str, where: str) -> str:
@@ -198,18 +204,45 @@ def _checked(token: str, where: str) -> str:
 
 
 class TokenCheck(grpc.aio.ServerInterceptor):  # type: ignore[misc]
-    """Refuses calls without a token before their messages are read, but for probes of health."""
+    """Refuses calls without a token before their messages are read, but for probes of health.
 
-    def __init__(self, tokens: Tokens, variable: str) -> None:
+    Args:
+        tokens: those of the server's list.
+        variable: where a caller's token is taken from, for messages.
+        verify: looks at tokens that are not on the list; raises what they are refused for. None where there are none.
+    """
+
+    def __init__(
+        self, tokens: Tokens | None, variable: str, verify: Callable[[str], Awaitable[object]] | None = None
+    ) -> None:
         self._tokens = tokens
+        self._verify = verify
         self._refused = f"the token is missing or wrong: send the metadata `authorization: Bearer TOKEN` ({variable})"
 
     async def intercept_service(self, continuation: Callable[[Any], Awaitable[Any]], details: Any) -> Any:
         """The call's own handler, or one that refuses it."""
-        if details.method in _OPEN or self._tokens.caller(details.invocation_metadata) is not None:
+        refused = None if details.method in _OPEN else await self._why_not(details.invocation_metadata)
+        if refused is None:
             return await continuation(details)
-        # Whatever the method's own kind: this one reads no message.
-        return grpc.stream_stream_rpc_method_handler(self._refuse)
 
-    async def _refuse(self, requests: Any, context: Any) -> None:
-        await context.abort(grpc.StatusCode.UNAUTHENTICATED, self._refused)
+        async def refuse(requests: Any, context: Any) -> None:
+            await context.abort(*refused)
+
+        # Whatever the method's own kind: this one reads no message.
+        return grpc.stream_stream_rpc_method_handler(refuse)
+
+    async def _why_not(self, metadata: Any) -> tuple[grpc.StatusCode, str] | None:
+        token = shown_token(metadata)
+        if token is not None and self._tokens is not None and self._tokens.of_token(token) is not None:
+            return None
+        if token is None or self._verify is None:
+            return grpc.StatusCode.UNAUTHENTICATED, self._refused
+        try:
+            await self._verify(token)
+        except UnknownCallerError as error:
+            return grpc.StatusCode.UNAUTHENTICATED, f"{error} ({self._refused})"
+        except ForbiddenError as error:
+            return grpc.StatusCode.PERMISSION_DENIED, str(error)
+        except ProctorError as error:
+            return grpc.StatusCode.UNAVAILABLE, str(error)
+        return None

@@ -1,16 +1,17 @@
 """Sessions of browsers: `proctor:session:<digest of the cookie>`, each until it expires.
 
 Beside the ledger, so that a session holds at every gateway and over a restart, and is gone everywhere once it was
-ended. The cookie itself is not kept: who reads the store cannot call with what stands there.
+ended. What is kept is the token, encrypted by a key that is made of the cookie, and the cookie is not kept: who reads
+the store cannot call with what stands there, and who writes to it can make no session but of a token that they have.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
-import json
-from typing import Any
 
 import redis
+from cryptography.fernet import Fernet, InvalidToken
 
 from proctor.domain.errors import StoreError
 from proctor.runtime.redis.scripted import connect
@@ -26,21 +27,25 @@ class SessionStore:
         """Close the connections."""
         self._redis.close()
 
-    def put(self, cookie: str, content: dict[str, Any], *, kept_s: int) -> None:
+    def put(self, cookie: str, token: str, *, kept_s: int) -> None:
         """Keep a session for so many seconds."""
+        sealed = _box(cookie).encrypt(token.encode()).decode()
         try:
-            self._redis.set(_key(cookie), json.dumps(content), ex=kept_s)
+            self._redis.set(_key(cookie), sealed, ex=kept_s)
         except redis.RedisError as error:
             raise _silent(error) from error
 
-    def get(self, cookie: str) -> dict[str, Any] | None:
-        """The session of a cookie; None where there is none."""
+    def token(self, cookie: str) -> str | None:
+        """The token of a cookie's session; None where there is no session."""
         try:
             found = self._redis.get(_key(cookie))
         except redis.RedisError as error:
             raise _silent(error) from error
-        content = None if found is None else json.loads(str(found))
-        return content if isinstance(content, dict) else None
+        try:
+            return None if found is None else _box(cookie).decrypt(str(found)).decode()
+        except InvalidToken:
+            # Somebody else's writing.
+            return None
 
     def drop(self, cookie: str) -> None:
         """End the session of a cookie."""
@@ -52,6 +57,10 @@ class SessionStore:
 
 def _key(cookie: str) -> str:
     return f"proctor:session:{hashlib.sha256(cookie.encode()).hexdigest()}"
+
+
+def _box(cookie: str) -> Fernet:
+    return Fernet(base64.urlsafe_b64encode(hashlib.sha256(f"proctor session {cookie}".encode()).digest()))
 
 
 def _silent(error: redis.RedisError) -> StoreError:

@@ -1,0 +1,1 @@
+"""Callers with tokens of an OpenID Connect issuer."""
