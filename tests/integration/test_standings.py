@@ -20,6 +20,7 @@ from proctor.domain.record.entry import text_digest
 from proctor.domain.record.finding import Code
 from proctor.domain.record.sign_off import ApprovalTerms, SignedBy, Verb
 from proctor.domain.standing import Standing, StandingKind
+from proctor.runtime.records.audit_list import Wanted
 from proctor.runtime.records.standings import NewSignOff, SignedMeanwhileError, Standings, place_of
 from proctor.runtime.records.store import Records
 from proctor.runtime.records.tables import DECISION_LOG, DECISION_LOG_HEAD
@@ -140,6 +141,7 @@ _SIGN = """
 import sys
 from proctor.domain.decision import DecisionOutcome
 from proctor.domain.record.sign_off import SignedBy, Verb
+from proctor.runtime.records.audit_list import Wanted
 from proctor.runtime.records.standings import NewSignOff, SignedMeanwhileError
 from proctor.runtime.records.store import Records
 from tests.record_samples import a_key
@@ -386,3 +388,16 @@ def test_a_sign_off_that_was_seen_otherwise_is_refused(records_url: str) -> None
         decided(records, "a-1", REVIEW)
         with pytest.raises(SignedMeanwhileError, match="review since"):
             records.standings.sign("a-1", a_sign_off(Verb.APPROVE, APPROVE), key=a_key(), seen=7)
+
+
+def test_the_list_of_audits_has_what_stands_and_no_approval_that_has_ended(records_url: str) -> None:
+    with closing(Records(records_url)) as records:
+        for subject, terms in (("a", {}), ("b", {"expires_after_days": 1})):
+            audit = records.create_audit(subject, "{}", {}).audit_id
+            assert records.decide(audit, an_event(audit), key=a_key(), approval=ApprovalTerms.model_validate(terms))
+        records.standings.sign("a-1", a_sign_off(Verb.REJECT, BLOCK), key=a_key())
+        with by_hand(records_url) as connection:
+            connection.exec_driver_sql("UPDATE standings SET expires_at = '2020' WHERE audit_id = 'b-1'")
+        listed = {one.audit_id: one.outcome for one in records.list.page(Wanted(), limit=9)}
+        assert listed == {"a-1": "block", "b-1": "review"}
+        assert [one.audit_id for one in records.list.page(Wanted(outcome="block"), limit=9)] == ["a-1"]

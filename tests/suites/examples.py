@@ -139,6 +139,8 @@ CHANGES = [
     _change("governance.audit_owner", "other", subject=True),
     _change("governance.review_required_above_cs", 0.3),
     _change("governance.block_deployment_above_contaminated_pct", 6.0),
+    _change("governance.approval_expires_after_days", 90, subject=True),
+    _change("governance.approval_ends_when_superseded", True, subject=True),
     _change("governance.result_retention_days", 30, subject=True),
     _change("governance.notify_on_failure", ["a@example.org"], subject=True),
     _change("prompt_config.template", "Q: {question}\nA:"),
@@ -174,7 +176,10 @@ UNCHANGEABLE = {"metric_config.name", "protocol_config.templates", f"{_CHECK}.de
 #: Has no value but its default where no plug-in is installed, and is not written then.
 PLUGINS = {"protocol_config.stages"}
 #: Not written where it stands at its default, so that suites keep the bytes of the time before it.
-NOT_WRITTEN = {"governance.profile", "perturbation_config.min_margin", "dataset_config.cluster_field"}
+NOT_WRITTEN = {
+    "governance.profile", "governance.approval_expires_after_days", "governance.approval_ends_when_superseded",
+    "perturbation_config.min_margin", "dataset_config.cluster_field",
+}  # fmt: skip
 #: Of a section that is absent by default.
 ABSENT = {place.dotted for place in all_places() if place.dotted.startswith(f"{_CHECK}.")}
 #: What an audit may use is no part of what it finds.

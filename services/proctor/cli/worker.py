@@ -169,9 +169,11 @@ def worker(
             give_back_what_the_former_had(app, QUEUES[service])
         stack.enter_context(announcing(worker_presence(), worker_id(), service, concurrency))
         if service == ROUTER:
+            from proctor.router.expiry import expiring
             from proctor.router.retention.daily import retaining
 
             stack.enter_context(retaining(settings))
+            stack.enter_context(expiring(settings))
         stack.enter_context(parts.watched(is_consuming, lambda: write_atomic(ready, b"consuming\n")))
         app.worker_main(_arguments(service, log_level, concurrency))
     return parts.exit_code or next((worker.exitcode or 0 for worker in workers), ExitCode.FAILURE)

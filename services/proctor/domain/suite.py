@@ -19,6 +19,7 @@ from proctor.domain.field_words import Words
 from proctor.domain.hub import HUB_ID, HUB_REVISION
 from proctor.domain.levels import SIGNIFICANCE_ALPHA
 from proctor.domain.plugins import handed_in
+from proctor.domain.record.sign_off import MAX_APPROVAL_DAYS
 from proctor.domain.routing import ProtocolSection
 from proctor.domain.strategies import NO_VARIANT, STRATEGIES, calls_for
 from proctor.domain.suite_budget import BudgetSection
@@ -276,8 +277,14 @@ class GovernanceSection(Frozen):
     """Contamination Score past which a person must look, as a fraction."""
     block_deployment_above_contaminated_pct: Percent = 5.0
     """Score inflation that is blocked, in percent of items."""
+    approval_expires_after_days: int | None = Field(
+        default=None, ge=1, le=MAX_APPROVAL_DAYS, exclude_if=lambda days: days is None
+    )
+    """After how many days an approval ends and becomes a review."""
+    approval_ends_when_superseded: bool = Field(default=False, exclude_if=lambda ends: not ends)
+    """Whether an approval ends when this suite, changed, has decided on the same model."""
     result_retention_days: int = Field(default=365, ge=1, le=36_500)
-    """How long results are kept, in days."""
+    """How long prompts and completions are kept, in days from the decision; the report and the record stay."""
     notify_on_failure: tuple[str, ...] = Field(default=(), max_length=100)
     """Who is told of a block, as addresses."""
 

@@ -9,19 +9,19 @@ from importlib.metadata import version
 from pydantic import ValidationError
 
 from proctor import __version__
-from proctor.domain.canonical import bytes_digest, canonical_json
+from proctor.domain.canonical import bytes_digest
 from proctor.domain.decision import DecisionEvent
 from proctor.domain.errors import ProctorError
 from proctor.domain.manifest import AuditManifest
 from proctor.domain.messages import AuditScored, GradeShards, ScoreAudit, ShardsGraded
-from proctor.domain.record.attestation import ATTESTATION, entry_envelope
-from proctor.domain.record.entry import EntryKind, plain_of
+from proctor.domain.record.sign_off import ApprovalTerms
 from proctor.evidence.perturbation.clean_control import OnRecord
 from proctor.runtime.artifacts.chunks import StoredItems, StoredVariants
 from proctor.runtime.artifacts.store import get_model
 from proctor.runtime.files import write_atomic
 from proctor.runtime.messaging.events import publish_decision
 from proctor.runtime.messaging.tasks import handles, send, worker_artifacts, worker_records, worker_settings
+from proctor.runtime.records.attestations import lay_down_attestations
 from proctor.runtime.records.decision_log import NoKey
 from proctor.runtime.records.decisions import decision_of
 from proctor.runtime.signing import Ed25519Key, open_signing_key
@@ -84,7 +84,7 @@ def _decide(audit_id: str, manifest: AuditManifest) -> DecisionEvent:
     store, records = worker_artifacts(), worker_records()
     on_record = records.decision(audit_id)
     if on_record is not None:
-        _lay_down_attestation(audit_id)
+        lay_down_attestations(records, worker_settings().home, audit_id)
         return decision_of(audit_id, on_record)
     suite = manifest.suite
     manifest = manifest.model_copy(update={"answered": _recent.filled_in(manifest.answered)})
@@ -119,11 +119,15 @@ def _decide(audit_id: str, manifest: AuditManifest) -> DecisionEvent:
         write_atomic(path.with_name(name), content)
     event = event_of(audit_id, report, digest, str(path))
     digests = {name: bytes_digest(content) for name, content in files.items()}
-    if not records.decide(audit_id, event.plain(), files=digests, key=_signing_key()):
+    terms = ApprovalTerms(
+        expires_after_days=suite.governance.approval_expires_after_days,
+        ends_when_superseded=suite.governance.approval_ends_when_superseded,
+    )
+    if not records.decide(audit_id, event.plain(), files=digests, key=_signing_key(), approval=terms):
         decided = records.decision(audit_id)
         assert decided is not None
         event = decision_of(audit_id, decided)
-    _lay_down_attestation(audit_id)
+    lay_down_attestations(records, worker_settings().home, audit_id)
     return event
 
 
@@ -136,19 +140,3 @@ def _signing_key() -> Ed25519Key | NoKey:
 
 
 _opened_signing_key = cache(open_signing_key)
-
-
-def _lay_down_attestation(audit_id: str) -> None:
-    """Put what the decision log says of a decision beside its report, for other tools, and as a witness of the log.
-
-    One that is there stays: what it bears witness to is what was written first. The decision stands without it, so what
-    cannot be written is said in the worker's log alone.
-    """
-    path = worker_settings().home / "reports" / audit_id / ATTESTATION
-    try:
-        for logged in worker_records().logged(audit_id):
-            entry = plain_of(logged.text)
-            if entry["kind"] == EntryKind.DECISION and not path.exists():
-                write_atomic(path, canonical_json(entry_envelope(entry, logged.signature)))
-    except (OSError, ValueError, LookupError) as error:
-        logger.warning("audit %s: its attestation is not beside the report: %s", audit_id, error)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 import sqlalchemy as sa
@@ -14,7 +15,8 @@ import sqlalchemy as sa
 from proctor.domain.submitter import LOCAL_NAME
 from proctor.runtime.records.audit_state import AuditState
 from proctor.runtime.records.engine import outlasting
-from proctor.runtime.records.tables import AUDITS, DECISIONS
+from proctor.runtime.records.standings import outcome_at
+from proctor.runtime.records.tables import AUDITS, DECISIONS, STANDINGS
 
 #: Rows in memory at a time where many are filled in.
 _PAGE: Final = 200
@@ -100,13 +102,14 @@ class AuditList:
             AUDITS.c.suite_id,
             AUDITS.c.model_id,
             AUDITS.c.state,
-            AUDITS.c.outcome,
+            outcome_at(datetime.now(UTC)).label("outcome"),
             AUDITS.c.created_at,
             AUDITS.c.submitter,
             sa.func.substr(AUDITS.c.detail, 1, _DETAIL_CHARACTERS).label("detail"),
             sa.case((AUDITS.c.state.in_(_ENDED), "{}"), else_=AUDITS.c.inputs).label("inputs"),
             sa.case((AUDITS.c.model_id.is_(None), AUDITS.c.suite), else_="{}").label("suite"),
         ).where(AUDITS.c.audit_id.in_(found))
+        rows = rows.outerjoin_from(AUDITS, STANDINGS, STANDINGS.c.audit_id == AUDITS.c.audit_id)
         with self._engine.connect() as connection:
             listed = [_listed(row) for row in connection.execute(rows.order_by(*(one.desc() for one in place))).all()]
         return listed

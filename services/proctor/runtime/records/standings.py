@@ -6,6 +6,7 @@ what the one before made of it, and of two who do it at once the second is told.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
@@ -17,10 +18,12 @@ from proctor.domain.decision import DecisionOutcome
 from proctor.domain.errors import BadInputError, ProctorError, StoreError
 from proctor.domain.record.entry import Entry, EntryKind, plain_of
 from proctor.domain.record.sign_off import ApprovalTerms, Expiry, SignedBy, SignOff, Verb, why_not
-from proctor.domain.standing import Standing, as_text, expires_at, is_expired, standing_after, standing_at
+from proctor.domain.standing import Standing, StandingKind, as_text, expires_at, is_expired, standing_after, standing_at
 from proctor.runtime.records.decision_log import NoKey, SigningKey, append, hold_log, logged_on
 from proctor.runtime.records.engine import outlasting
-from proctor.runtime.records.tables import DECISIONS, STANDINGS
+from proctor.runtime.records.tables import AUDITS, DECISIONS, STANDINGS, started_by
+
+logger = logging.getLogger(__name__)
 
 #: Standings that a page holds where nobody says how many.
 DEFAULT_LIMIT: Final = 50
@@ -56,7 +59,7 @@ class SignedMeanwhileError(ProctorError):
 
     def __init__(self, standing: Standing) -> None:
         self.standing = standing
-        super().__init__(f"audit {standing.audit_id} was changed meanwhile: {told(standing)}; look at it again")
+        super().__init__(f"audit {standing.audit_id} was changed meanwhile: {words_of(standing)}; look at it again")
 
 
 class Standings:
@@ -107,12 +110,21 @@ class Standings:
             return [standing_at(_standing(row), now) for row in connection.execute(statement).mappings()]
 
     @outlasting
-    def waiting(self, *, limit: int = DEFAULT_LIMIT, before: Place | None = None) -> list[Standing]:
-        """The review queue, the newest first: reviews, blocks that nobody has signed off, and approvals that ended."""
+    def waiting(
+        self, *, limit: int = DEFAULT_LIMIT, before: Place | None = None, submitter: str | None = None
+    ) -> list[Standing]:
+        """The review queue, the newest first: reviews, blocks that nobody has signed off, and approvals that ended.
+
+        Args:
+            limit: at most so many.
+            before: where the page before ended (`place_of`).
+            submitter: of audits that this one started last; None is everybody's.
+        """
         now = self._clock()
-        told_so = _behind(sa.select(STANDINGS).where(STANDINGS.c.waits), before).order_by(*_NEWEST).limit(limit)
+        queue = _of_submitter(sa.select(STANDINGS), submitter)
+        told_so = _behind(queue.where(STANDINGS.c.waits), before).order_by(*_NEWEST).limit(limit)
         # The log does not say so yet.
-        ended = sa.select(STANDINGS).where(*_past(now))
+        ended = queue.where(*_past(now))
         if before is not None:
             ended = ended.where(sa.tuple_(STANDINGS.c.expires_at, STANDINGS.c.audit_id) < sa.tuple_(*before))
         ended = ended.order_by(STANDINGS.c.expires_at.desc(), STANDINGS.c.audit_id.desc()).limit(limit)
@@ -122,11 +134,12 @@ class Standings:
         return sorted(found, key=place_of, reverse=True)[:limit]
 
     @outlasting
-    def n_waiting(self) -> int:
-        """How many are in the review queue."""
+    def n_waiting(self, submitter: str | None = None) -> int:
+        """How many are in the review queue; as `waiting`."""
         waits = sa.or_(STANDINGS.c.waits, sa.and_(*_past(self._clock())))
+        counted = _of_submitter(sa.select(sa.func.count()).select_from(STANDINGS), submitter).where(waits)
         with self._engine.connect() as connection:
-            return connection.scalar(sa.select(sa.func.count()).select_from(STANDINGS).where(waits)) or 0
+            return connection.scalar(counted) or 0
 
     def sign(
         self, audit_id: str, sign_off: NewSignOff, *, key: SigningKey | NoKey, seen: int | None = None
@@ -157,7 +170,7 @@ class Standings:
             # The log tells the whole story, however seldom somebody looks for approvals that ended.
             before = self._end(connection, before, now, key) if is_expired(before, now) else before
             if why := why_not(sign_off.verb, sign_off.outcome, before.outcome):
-                raise BadInputError(f"audit {audit_id}: {why} ({told(before)})")
+                raise BadInputError(f"audit {audit_id}: {why} ({words_of(before)})")
             decision = _Decision(connection, audit_id)
             content = SignOff(
                 verb=sign_off.verb,
@@ -175,8 +188,7 @@ class Standings:
     def expire(self, *, key: SigningKey | NoKey, limit: int = DEFAULT_LIMIT) -> list[str]:
         """Say in the log that approvals past their time have ended, each once; the audits whose they were.
 
-        Raises:
-            StoreError: the log has lost its end.
+        One that cannot be said does not keep the others from it.
         """
         now = self._clock()
         due = sa.select(STANDINGS.c.audit_id).where(*_past(now)).order_by(STANDINGS.c.expires_at).limit(limit)
@@ -185,14 +197,18 @@ class Standings:
         return [audit_id for audit_id in audits if self._expire(audit_id, now, key)]
 
     def _expire(self, audit_id: str, now: datetime, key: SigningKey | NoKey) -> bool:
-        with self._engine.begin() as connection:
-            hold_log(connection)
-            # Another router may have been quicker, or a person.
-            before = _found(connection, audit_id)
-            if before is None or not is_expired(before, now):
-                return False
-            self._end(connection, before, now, key)
-            return True
+        try:
+            with self._engine.begin() as connection:
+                hold_log(connection)
+                # Another router may have been quicker, or a person.
+                before = _found(connection, audit_id)
+                if before is None or not is_expired(before, now):
+                    return False
+                self._end(connection, before, now, key)
+                return True
+        except StoreError as error:
+            logger.error("that the approval of audit %s has ended is not in the log: %s", audit_id, error)
+            return False
 
     def _end(self, connection: sa.Connection, before: Standing, now: datetime, key: SigningKey | NoKey) -> Standing:
         decision = _Decision(connection, before.audit_id)
@@ -225,12 +241,13 @@ def place_of(standing: Standing) -> Place:
     return Place(standing.at, standing.audit_id)
 
 
-def told(standing: Standing) -> str:
+def words_of(standing: Standing) -> str:
     """What holds, and by whom, in a few words."""
     words = f"{standing.outcome.value} since {standing.at}"
     if standing.by is not None:
         return f"{words}, signed off by {standing.by.name} (via {standing.by.via}; {standing.reference})"
-    return f"{words}, {'decided by the gate' if standing.kind == 'decision' else 'when an approval ended'}"
+    ended = standing.kind is StandingKind.EXPIRY
+    return f"{words}, {'when an approval ended' if ended else 'as the gate decided'}"
 
 
 def note_decision(connection: sa.Connection, entry: Entry, key: SigningKey | NoKey) -> None:
@@ -305,6 +322,9 @@ def _change(
     after = standing_after(before, entry)
     assert after is not None
     connection.execute(STANDINGS.update().where(STANDINGS.c.audit_id == after.audit_id).values(**row_of(after)))
+    # By which lists are looked through.
+    listed = AUDITS.update().where(AUDITS.c.audit_id == after.audit_id)
+    connection.execute(listed.values(outcome=after.outcome))
     return after
 
 
@@ -346,6 +366,18 @@ def _standing(row: sa.RowMapping) -> Standing:
             f"what holds for audit {row['audit_id']} cannot be read, so nothing does: somebody changed the store "
             "(`proctor record verify`), or a newer Proctor wrote it"
         ) from None
+
+
+def _of_submitter(statement: sa.Select[Any], submitter: str | None) -> sa.Select[Any]:
+    if submitter is None:
+        return statement
+    return statement.join(AUDITS, AUDITS.c.audit_id == STANDINGS.c.audit_id).where(started_by(submitter))
+
+
+def outcome_at(now: datetime) -> sa.ColumnElement[str | None]:
+    """The outcome of an audit that a list shows beside its standing (an outer join): an ended approval is none."""
+    left = sa.case((STANDINGS.c.decided == DecisionOutcome.BLOCK, "block"), else_="review")
+    return sa.case((sa.and_(*_past(now)), left), else_=AUDITS.c.outcome)
 
 
 def _past(now: datetime) -> tuple[sa.ColumnElement[bool], ...]:

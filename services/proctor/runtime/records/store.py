@@ -39,7 +39,15 @@ from proctor.runtime.records.engine import (
 from proctor.runtime.records.requests import AuditRequests, take
 from proctor.runtime.records.schema import prepare
 from proctor.runtime.records.standings import Standings, note_decision
-from proctor.runtime.records.tables import AUDITS, DECISIONS, FIDELITIES, LIBRARY, LIBRARY_ORIGINS, REGISTRATIONS
+from proctor.runtime.records.tables import (
+    AUDITS,
+    DECISIONS,
+    FIDELITIES,
+    LIBRARY,
+    LIBRARY_ORIGINS,
+    REGISTRATIONS,
+    started_by,
+)
 from proctor.runtime.records.words import MAX_DETAIL_CHARACTERS as MAX_DETAIL_CHARACTERS
 from proctor.runtime.records.words import storable
 from proctor.runtime.retrying import retrying
@@ -218,11 +226,7 @@ class Records:
         newest = sa.select(AUDITS).order_by(AUDITS.c.created_at.desc(), AUDITS.c.audit_id.desc())
         statement = newest.where(AUDITS.c.audit_id.startswith(prefix, autoescape=True)).limit(limit).offset(skip)
         if submitter is not None:
-            # As `_inputs_json` writes it. No text in it can look so: its quotes are escaped. Of a row that an earlier
-            # Proctor wrote beside this one, which filled in no column.
-            written = f'"submitter": {json.dumps(submitter)}'
-            not_filled_in = sa.and_(AUDITS.c.submitter.is_(None), AUDITS.c.inputs.contains(written, autoescape=True))
-            statement = statement.where(sa.or_(AUDITS.c.submitter == submitter, not_filled_in))
+            statement = statement.where(started_by(submitter))
         with self._engine.connect() as connection:
             return [_record_or_unreadable(row) for row in connection.execute(statement).mappings()]
 

@@ -17,12 +17,13 @@ from typing import Any, Final, NamedTuple
 from proctor.domain.canonical import bytes_digest, json_digest
 from proctor.domain.errors import StoreError
 from proctor.domain.problems import visible
-from proctor.domain.record.attestation import ATTESTATION, CHECKPOINT_PAYLOAD, entry_envelope, signed_bytes
+from proctor.domain.record.attestation import CHECKPOINT_PAYLOAD, entry_envelope, signed_bytes
 from proctor.domain.record.chain import Chain, Decided, Trust
 from proctor.domain.record.entry import LoggedEntry, Signer, plain_of, text_digest
 from proctor.domain.record.finding import Code, Finding
 from proctor.formats.record_export import ExportedEntry, ExportHead, read_export
 from proctor.runtime.artifacts.store import ArtifactStore
+from proctor.runtime.records.attestations import ATTESTATIONS
 from proctor.runtime.records.decision_log import Head, LogView
 from proctor.runtime.records.standings import row_of
 from proctor.runtime.records.store import Records
@@ -107,7 +108,7 @@ def check_store(
     if artifacts is not None:
         n_reports = sum(decided.report is not None for decided in chain.decided.values())
         findings += _reports(chain.decided, artifacts, home)
-    laid = sorted((home / "reports").glob(f"*/{ATTESTATION}"))
+    laid = sorted((home / "reports").glob(f"*/{ATTESTATIONS}"))
     for path in laid:
         findings += _attestation(path, chain, trust)
     for path, head in heads:
