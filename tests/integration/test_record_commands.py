@@ -20,6 +20,7 @@ from proctor.domain.record.attestation import ATTESTATION, entry_envelope
 from proctor.formats import record_export
 from proctor.runtime.artifacts.local import LocalArtifacts
 from proctor.runtime.records.store import Records
+from proctor.runtime.records.tables import STANDINGS
 from proctor.runtime.signing import home_key_file, open_signing_key
 from tests.record_samples import a_key, an_event, by_hand, lay
 from tests.support import run_proctor
@@ -97,6 +98,43 @@ def test_an_end_that_was_cut_off_is_found_by_the_attestation_that_lies_beside_it
     (finding,) = home.verified(code=1)["findings"]
     assert (finding["code"], finding["audit_id"]) == ("attestation_differs", "xyz-1")
     assert "entries were taken away" in finding["text"]
+
+
+def test_a_sign_off_that_was_cut_off_with_what_held_by_it_is_found_by_its_attestation(home: Home) -> None:
+    with by_hand(home.url) as connection:
+        (before,) = connection.execute(STANDINGS.select().where(STANDINGS.c.audit_id == "xyz-1")).mappings().all()
+    assert main(["review", "reject", "xyz", "--reason", "r", "--reference", "q", "--home", str(home.folder)]) == 0
+    assert home.verified()["witnesses"] == 3
+    with by_hand(home.url) as connection:
+        for statement in (
+            "DELETE FROM decision_log WHERE sequence = 3",
+            "DELETE FROM standings WHERE audit_id = 'xyz-1'",
+            "UPDATE decision_log_head SET sequence = 2, digest = (SELECT digest FROM decision_log WHERE sequence = 2)",
+        ):
+            connection.exec_driver_sql(statement)
+        connection.execute(STANDINGS.insert().values(**before))
+    (finding,) = home.verified(code=1)["findings"]
+    assert (finding["code"], finding["audit_id"]) == ("attestation_differs", "xyz-1")
+    assert "entries were taken away" in finding["text"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [('"kind":"override"', '"kind":"absolution"'), ('"verb":"reject"', '"verb":"absolve"')]
+)
+def test_an_export_with_a_sign_off_verifies_and_what_only_a_later_proctor_writes_is_said_to_need_it(
+    home: Home, tmp_path: Path, old: str, new: str
+) -> None:
+    assert main(["review", "reject", "xyz", "--reason", "r", "--reference", "q", "--home", str(home.folder)]) == 0
+    export = tmp_path / "export.jsonl"
+    home.run("export", export)
+    found = home.verified(export)
+    assert (found["entries"], found["signed"], found["reports"]) == (3, 3, 2)
+    text = export.read_text()
+    quoted_old, quoted_new = (json.dumps(one)[1:-1] for one in (old, new))
+    assert quoted_old in text
+    export.write_text(text.replace(quoted_old, quoted_new))
+    texts = [one["text"] for one in home.verified(export, code=1)["findings"] if one["code"] == "unreadable"]
+    assert any("needs a newer Proctor" in text for text in texts)
 
 
 def _edit_payload(envelope: dict[str, Any]) -> None:

@@ -68,6 +68,26 @@ def test_an_audit_goes_from_the_probe_to_the_registry(bench: Bench) -> None:
     assert bench.records.registration(audit) == "7"
 
 
+@pytest.mark.parametrize(
+    "again", [{"registry_version": "8"}, {"error": "the registry refused it"}], ids=["written", "refused"]
+)
+def test_a_decision_that_is_written_again_changes_nothing_of_an_audit_that_is_decided(
+    bench: Bench, again: dict[str, str]
+) -> None:
+    audit = bench.submit()
+    tasks.start(StartAudit(audit_id=audit))
+    bench.records.advance(audit, AuditState.REGISTERING, expected=[AuditState.PROBING])
+    tasks.decision_written(DecisionWritten(audit_id=audit, registry_version="7"))
+    before = bench.records.audit(audit)
+    assert before.state is AuditState.DECIDED
+    bench.sent.clear()
+    # As after a sign-off, when the writer writes what holds then.
+    tasks.decision_written(DecisionWritten.model_validate({"audit_id": audit, **again}))
+    assert bench.records.audit(audit) == before
+    assert bench.records.registration(audit) == "7"
+    assert bench.sent == []
+
+
 def test_every_message_twice_changes_nothing(bench: Bench) -> None:
     audit = bench.submit()
     for _ in range(2):

@@ -11,15 +11,18 @@ from pydantic import BaseModel
 from proctor.domain.decision import DecisionOutcome, Reason
 from proctor.domain.errors import BadInputError
 from proctor.domain.messages import Priority
+from proctor.domain.record.sign_off import SignedBy
 from proctor.domain.scope import Scope
+from proctor.domain.standing import StandingKind
 from proctor.gateway.client import ServerAddress
 from proctor.gateway.convert import audit_message, priority_of, status_of, submitted_message, submitted_of
 from proctor.gateway.desk import Submitted
 from proctor.gateway.rpc import audit_pb2 as pb
-from proctor.gateway.status import AuditStatus, Failure, TokensSpent, Trials, Verdict
+from proctor.gateway.status import AuditStatus, Failure, Stands, TokensSpent, Trials, Verdict
 from proctor.runtime.records.audit_state import AuditState
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+NAME = TEXT.filter(bool)
 COUNT = st.integers(0, 2**40)
 SECONDS = st.floats(0, 1e9)
 STATUSES = st.builds(
@@ -48,6 +51,18 @@ STATUSES = st.builds(
         report_digest=TEXT,
         registry_version=st.none() | TEXT,
         scope=st.none() | st.sampled_from(Scope),
+        stands=st.none()
+        | st.builds(
+            Stands,
+            outcome=st.sampled_from(DecisionOutcome),
+            kind=st.sampled_from(StandingKind),
+            by=st.none() | st.builds(SignedBy, name=NAME, via=NAME),
+            reason=TEXT,
+            reference=TEXT,
+            at=TEXT,
+            expires_at=st.none() | TEXT,
+            sequence=COUNT,
+        ),
     ),
 )
 

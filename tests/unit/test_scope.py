@@ -167,7 +167,7 @@ def test_a_finished_run_of_a_block_prints_no_caveat_and_has_the_scope_in_its_jso
 
 
 def _status(event: DecisionEvent) -> AuditStatus:
-    verdict = Shown.of(event, None)
+    verdict = Shown.of(event, None, None)
     return AuditStatus(audit_id="a", suite="s", model_id="m", state=AuditState.DECIDED, decision=verdict)
 
 

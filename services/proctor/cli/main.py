@@ -58,6 +58,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "variants": Entry("proctor.cli.variants.group:variants", "Build, read and exchange the rewordings of a suite."),
     },
     "Decisions": {
+        "review": Entry("proctor.cli.review:review", "See what waits for a person, and sign it off."),
         "record": Entry("proctor.cli.record:record", "Verify, show and export the log of decisions."),
     },
     "Operate": {

@@ -181,16 +181,18 @@ def checkpoint(file: Path, home: Path) -> None:
 @home_option
 @format_option
 def show(audit_id: str, attestation: bool, home: Path, output: str) -> None:
-    """Show what the decision log says of an AUDIT, by its id or a beginning of it.
+    """Show what the decision log says of an AUDIT, by its id or a beginning of it, and what stands by it now.
 
     JSON: a list of entry, digest, attestation (null for an entry that is not signed).
     """
     from proctor.cli.audits.reaching import home_settings
+    from proctor.runtime.records.standings import words_of
     from proctor.studies.record.checks import attestation_of
 
     with _opened(home_settings(home)) as records:
-        found = _audit(records, audit_id)
-        logged, done = records.logged(found), records.actions.of(found)
+        whole = _audit(records, audit_id)
+        logged, stands = records.logged(whole), records.standings.standing_of(whole)
+        done = records.actions.of(whole)
     if not logged:
         raise StoreError(f"the decision log has nothing on audit {audit_id}: it has no decision yet")
     if attestation:
@@ -202,6 +204,7 @@ def show(audit_id: str, attestation: bool, home: Path, output: str) -> None:
     else:
         for one in logged:
             _show(one)
+        say(f"stands now: {'nothing that can be read' if stands is None else words_of(stands)}")
         _print_actions(done)
 
 
@@ -331,10 +334,12 @@ def _entry(logged: LoggedEntry) -> dict[str, Any]:
 
 def _show(logged: LoggedEntry) -> None:
     entry = _entry(logged)["entry"]
-    event = entry["content"].get("event") or {}
-    say(f"entry {logged.sequence}  {entry['kind']}  {event.get('outcome', '')}  {entry['time']}")
+    content = entry["content"]
+    outcome = (content.get("event") or content).get("outcome", "")
+    say(f"entry {logged.sequence}  {entry['kind']}  {outcome}  {entry['time']}")
     rows = {
         "audit": entry["audit_id"],
+        **_said(content),
         "digest": logged.digest,
         "previous": entry["previous"] or "none: it is the first",
         "signed by": entry["signer"]["key_id"] if entry["signer"] else f"nobody: {entry['unsigned_because']}",
@@ -352,6 +357,14 @@ def _print_actions(done: list[ActionOnRecord]) -> None:
 
 def _worded(detail: dict[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in detail.items())
+
+
+def _said(content: dict[str, Any]) -> dict[str, Any]:
+    """What a sign-off or the end of an approval says beside what every entry does."""
+    by = content.get("by") or {}
+    person = {"by": f"{by['name']} (via {by['via']})"} if by else {}
+    names = ("verb", "reason", "reference", "expires_at", "because", "superseded_by")
+    return person | {name: content[name] for name in names if content.get(name) is not None}
 
 
 def _plain(checked: Checked, source: str) -> dict[str, Any]:

@@ -7,11 +7,13 @@ from typing import Final
 from proctor.domain.decision import DecisionOutcome, Reason
 from proctor.domain.errors import BadInputError
 from proctor.domain.messages import Priority
+from proctor.domain.record.sign_off import SignedBy
 from proctor.domain.scope import Scope
+from proctor.domain.standing import StandingKind
 from proctor.domain.submitter import LOCAL_NAME
 from proctor.gateway.desk import Submitted
 from proctor.gateway.rpc import audit_pb2 as pb
-from proctor.gateway.status import AuditStatus, Failure, TokensSpent, Trials, Verdict
+from proctor.gateway.status import AuditStatus, Failure, Stands, TokensSpent, Trials, Verdict
 from proctor.runtime.records.audit_state import AuditState, UnreadableAudit
 
 _STATE: Final = "AUDIT_STATE_"
@@ -103,6 +105,21 @@ def _decision_message(verdict: Verdict) -> pb.Decision:
         report_digest=verdict.report_digest,
         registry_version=verdict.registry_version,
         scope=verdict.scope,
+        stands=None if verdict.stands is None else _standing_message(verdict.stands),
+    )
+
+
+def _standing_message(stands: Stands) -> pb.Standing:
+    by = stands.by
+    return pb.Standing(
+        outcome=_OUTCOME + stands.outcome.name,
+        kind=stands.kind,
+        by=None if by is None else pb.SignedBy(name=by.name, via=by.via),
+        reason=stands.reason,
+        reference=stands.reference,
+        at=stands.at,
+        expires_at=stands.expires_at,
+        sequence=stands.sequence,
     )
 
 
@@ -164,6 +181,25 @@ def _verdict_of(message: pb.Decision) -> Verdict:
         report_digest=message.report_digest,
         registry_version=message.registry_version if message.HasField("registry_version") else None,
         scope=_scope_of(message.scope) if message.HasField("scope") else None,
+        stands=_stands_of(message.stands) if message.HasField("stands") else None,
+    )
+
+
+def _stands_of(message: pb.Standing) -> Stands:
+    try:
+        kind = StandingKind(message.kind)
+    except ValueError:
+        raise BadInputError(f"the service says kind of standing {message.kind[:40]!r}, which {_UNKNOWN}") from None
+    by = SignedBy(name=message.by.name, via=message.by.via) if message.HasField("by") else None
+    return Stands(
+        outcome=_outcome_of(message.outcome),
+        kind=kind,
+        by=by,
+        reason=message.reason,
+        reference=message.reference,
+        at=message.at,
+        expires_at=message.expires_at if message.HasField("expires_at") else None,
+        sequence=message.sequence,
     )
 
 

@@ -81,4 +81,5 @@ def _verdict(records: Records, audit_id: str, state: AuditState) -> Verdict | No
     event = records.decision(audit_id)
     if event is None:
         return None
-    return Verdict.of(decision_of(audit_id, event), records.registration(audit_id))
+    standing = records.standings.standing_of(audit_id)
+    return Verdict.of(decision_of(audit_id, event), records.registration(audit_id), standing)

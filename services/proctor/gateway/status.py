@@ -9,7 +9,9 @@ from typing import Final
 from proctor.domain.base import Frozen
 from proctor.domain.decision import DecisionEvent, DecisionOutcome, Reason
 from proctor.domain.messages import Priority
+from proctor.domain.record.sign_off import SignedBy
 from proctor.domain.scope import Scope
+from proctor.domain.standing import Standing, StandingKind
 from proctor.domain.submitter import LOCAL_NAME
 from proctor.runtime.records.audit_state import AuditState
 
@@ -51,6 +53,28 @@ class TokensSpent(Frozen):
     output_tokens: int = 0
 
 
+class Stands(Frozen):
+    """What holds for a decided audit now: its decision, a person's sign-off, or the end of an approval."""
+
+    outcome: DecisionOutcome
+    kind: StandingKind
+    by: SignedBy | None = None
+    """Who signed off; None where nobody did."""
+    reason: str = ""
+    reference: str = ""
+    at: str
+    """Since when, ISO 8601 in UTC."""
+    expires_at: str | None = None
+    """When an approval ends by itself."""
+    sequence: int
+    """The entry of the decision log that it rests on."""
+
+    @classmethod
+    def of(cls, standing: Standing) -> Stands:
+        """What a standing says of its audit."""
+        return cls(**{name: getattr(standing, name) for name in cls.model_fields})
+
+
 class Verdict(Frozen):
     """The decision of an audit, as far as it is of interest to whoever waits for it."""
 
@@ -63,10 +87,17 @@ class Verdict(Frozen):
     """Where the decision stands in the model registry; None until it does."""
     scope: Scope | None = None
     """How far the evidence reaches past the wording; None where an earlier Proctor decided."""
+    stands: Stands | None = None
+    """What holds now; None where that cannot be read, or a service of before there were sign-offs says nothing."""
+
+    @property
+    def holds(self) -> DecisionOutcome:
+        """The outcome that holds now."""
+        return self.outcome if self.stands is None else self.stands.outcome
 
     @classmethod
-    def of(cls, event: DecisionEvent, registry_version: str | None) -> Verdict:
-        """The verdict that an event carries."""
+    def of(cls, event: DecisionEvent, registry_version: str | None, standing: Standing | None) -> Verdict:
+        """The verdict that an event carries, and what holds now."""
         return cls(
             outcome=event.outcome,
             reasons=event.reasons,
@@ -74,6 +105,7 @@ class Verdict(Frozen):
             report_digest=event.report_digest,
             registry_version=registry_version,
             scope=event.scope,
+            stands=None if standing is None else Stands.of(standing),
         )
 
 

@@ -13,7 +13,7 @@ from proctor.cli.terminal import print_json, say, table
 from proctor.domain.errors import ExitCode
 
 if TYPE_CHECKING:
-    from proctor.gateway.status import AuditStatus
+    from proctor.gateway.status import AuditStatus, Verdict
     from proctor.runtime.records.audit_state import UnreadableAudit
 
 
@@ -34,7 +34,9 @@ def show(audit_id: str, server: str | None, home: Path, output: str) -> None:
 
     JSON keys: audit_id, suite, model_id, state, paused, priority, detail, created_at, stage, trials (planned, done,
     under_way, dead), failures[] (cause, shards), spent (trials, input_tokens, output_tokens), rate, eta_s, away_s,
-    services_away[], decision (outcome, scope, reasons[], report_path, report_digest, registry_version), submitter.
+    services_away[], decision (outcome, scope, reasons[], report_path, report_digest, registry_version, stands (outcome,
+    kind, by (name, via), reason, reference, at, expires_at, sequence)), submitter. `outcome` is what was decided, and
+    `stands` what holds now.
     """
     with desk(home, server) as audits:
         status = audits.status(audit_id)
@@ -99,10 +101,15 @@ def _row(audit: AuditStatus | UnreadableAudit) -> tuple[str, ...]:
         audit.audit_id,
         audit.model_id,
         audit.suite,
-        step(audit) if audit.decision is None else audit.decision.outcome.value,
+        step(audit) if audit.decision is None else _outcome(audit.decision),
         "" if audit.ended else progress(audit),
         audit.created_at,
     )
+
+
+def _outcome(verdict: Verdict) -> str:
+    decided, holds = verdict.outcome.value, verdict.holds.value
+    return decided if decided == holds else f"{holds} (decided {decided})"
 
 
 @click.command()
@@ -157,7 +164,7 @@ def left_alone(audit_id: str, server: str | None = None) -> str:
 
 def print_status(status: AuditStatus) -> None:
     """Print an audit's status: one sentence, and what there is to say beside it."""
-    from proctor.cli.audits.status_lines import conclusion, failure_lines, workers_away
+    from proctor.cli.audits.status_lines import conclusion, failure_lines, holds, workers_away
 
     say(conclusion(status))
     submitted = f"{status.created_at or '–'} by {status.submitter}"
@@ -174,6 +181,8 @@ def print_status(status: AuditStatus) -> None:
         # The first one stands in the conclusion.
         for reason in status.decision.reasons[1:]:
             say(f"  - {reason.text}")
+        if said := holds(status.decision):
+            say(f"  {said}")
         if status.decision.registry_version is not None:
             say(f"  registry version: {status.decision.registry_version}")
         say(f"  report: {status.decision.report_path}")

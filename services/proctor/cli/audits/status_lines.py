@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from proctor.domain.decision import DecisionOutcome, scope_caveat
 from proctor.domain.errors import ExitCode
-from proctor.gateway.status import AuditStatus
+from proctor.domain.standing import StandingKind
+from proctor.gateway.status import AuditStatus, Verdict
 from proctor.runtime.records.audit_state import AuditState
 
 EXIT_CODES = {
@@ -32,10 +33,10 @@ _MINUTE_S = 60
 
 
 def exit_code(status: AuditStatus) -> ExitCode:
-    """What a command leaves with that waited for an audit: the decision's code, or failure without one."""
+    """What a command leaves with that waited for an audit: the code of what holds, or failure without a decision."""
     if status.state is not AuditState.DECIDED or status.decision is None:
         return ExitCode.FAILURE
-    return EXIT_CODES[status.decision.outcome]
+    return EXIT_CODES[status.decision.holds]
 
 
 def step(status: AuditStatus) -> str:
@@ -112,6 +113,18 @@ def conclusion(status: AuditStatus) -> str:
             f"`proctor audit resume {status.audit_id}` goes on."
         )
     return f"{audit} is under way: {step(status)}{f', {how_far}' if how_far else ''}."
+
+
+def holds(verdict: Verdict) -> str:
+    """What holds in the stead of a decision, in one sentence; empty where the decision does."""
+    stands = verdict.stands
+    if stands is None or stands.kind is StandingKind.DECISION:
+        return ""
+    said = f"since {stands.at} it stands at {stands.outcome.value}"
+    if stands.by is not None:
+        said += f", signed off by {stands.by.name} (via {stands.by.via}; {stands.reference})"
+    ends = f" Until {stands.expires_at}." if stands.expires_at is not None else ""
+    return f"{said}: {stands.reason}{ends}"
 
 
 def duration(seconds: float) -> str:

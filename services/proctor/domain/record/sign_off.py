@@ -13,6 +13,8 @@ from pydantic import Field
 
 from proctor.domain.base import Frozen
 from proctor.domain.decision import DecisionOutcome
+from proctor.domain.errors import BadInputError
+from proctor.domain.problems import visible
 
 #: Of what a person writes of a sign-off.
 MAX_REASON_CHARACTERS: Final = 2_000
@@ -84,6 +86,24 @@ class Expiry(Frozen):
     model_id: str
     digests: dict[str, str | None]
     """Those of the decision's entry."""
+
+
+def checked_words(what: str, text: str, most: int) -> str:
+    """What a person wrote of a sign-off, without blanks around it.
+
+    Raises:
+        BadInputError: it is blank, longer than `most` characters, or has characters that do not print.
+    """
+    words = text.strip()
+    if not words:
+        raise BadInputError(f"a sign-off needs a {what}: it is blank")
+    if len(words) > most:
+        raise BadInputError(f"the {what} has {len(words):,} characters: at most {most:,} are kept")
+    if not words.isprintable():
+        raise BadInputError(
+            f"the {what} has characters that do not print ({visible(words[:80])}): write it on one line, as plain text"
+        )
+    return words
 
 
 def why_not(verb: Verb, outcome: DecisionOutcome, stands: DecisionOutcome) -> str | None:

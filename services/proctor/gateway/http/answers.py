@@ -20,6 +20,7 @@ from proctor.gateway.http.bodies import BodyTooLargeError
 from proctor.gateway.once import KeyReusedError
 from proctor.registry.webhooks.events import ForgedError
 from proctor.registry.webhooks.receiver import NoSecretError, ReusedError
+from proctor.runtime.records.standings import SignedMeanwhileError
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +48,7 @@ _OWN: Final[dict[type[ProctorError], HTTPStatus]] = {
     ForgedError: HTTPStatus.UNAUTHORIZED,
     ReusedError: HTTPStatus.CONFLICT,
     KeyReusedError: HTTPStatus.UNPROCESSABLE_ENTITY,
+    SignedMeanwhileError: HTTPStatus.CONFLICT,
     # What a sender gives up for good at 4xx may be set up in a moment.
     NoSecretError: HTTPStatus.SERVICE_UNAVAILABLE,
 }

@@ -26,6 +26,7 @@ from proctor.gateway.http.audits import audit_routes
 from proctor.gateway.http.login import login_routes
 from proctor.gateway.http.origin import OriginCheck
 from proctor.gateway.http.probes import probe_routes
+from proctor.gateway.http.reviews import review_routes
 from proctor.gateway.http.sessions import Caller, Sessions
 from proctor.gateway.http.webhooks import webhook_routes
 from proctor.gateway.pages.registry import page_routes
@@ -80,6 +81,7 @@ def application(front: Front, webhooks: Webhooks | None, sessions: Sessions) -> 
     app.include_router(probe_routes(front))
     app.include_router(login_routes())
     app.include_router(audit_routes(front))
+    app.include_router(review_routes(front))
     app.include_router(page_routes(front))
     if webhooks is not None:
         app.include_router(webhook_routes(*webhooks))
@@ -99,7 +101,7 @@ def _described(app: FastAPI) -> dict[str, Any]:
     schemes = description.setdefault("components", {}).setdefault("securitySchemes", {})
     schemes["token"] = {"type": "http", "scheme": "bearer"}
     for path, methods in description["paths"].items():
-        for operation in methods.values() if path.startswith("/v1/audits") else ():
+        for operation in methods.values() if path.startswith(("/v1/audits", "/v1/reviews")) else ():
             operation["security"] = [{"token": []}]
     return description
 

@@ -201,20 +201,50 @@ class Spent(_message.Message):
     def __init__(self, trials: _Optional[int] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ...) -> None: ...
 
 class Decision(_message.Message):
-    __slots__ = ("outcome", "reasons", "report_path", "report_digest", "registry_version", "scope")
+    __slots__ = ("outcome", "reasons", "report_path", "report_digest", "registry_version", "scope", "stands")
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     REASONS_FIELD_NUMBER: _ClassVar[int]
     REPORT_PATH_FIELD_NUMBER: _ClassVar[int]
     REPORT_DIGEST_FIELD_NUMBER: _ClassVar[int]
     REGISTRY_VERSION_FIELD_NUMBER: _ClassVar[int]
     SCOPE_FIELD_NUMBER: _ClassVar[int]
+    STANDS_FIELD_NUMBER: _ClassVar[int]
     outcome: Outcome
     reasons: _containers.RepeatedCompositeFieldContainer[DecisionReason]
     report_path: str
     report_digest: str
     registry_version: str
     scope: str
-    def __init__(self, outcome: _Optional[_Union[Outcome, str]] = ..., reasons: _Optional[_Iterable[_Union[DecisionReason, _Mapping]]] = ..., report_path: _Optional[str] = ..., report_digest: _Optional[str] = ..., registry_version: _Optional[str] = ..., scope: _Optional[str] = ...) -> None: ...
+    stands: Standing
+    def __init__(self, outcome: _Optional[_Union[Outcome, str]] = ..., reasons: _Optional[_Iterable[_Union[DecisionReason, _Mapping]]] = ..., report_path: _Optional[str] = ..., report_digest: _Optional[str] = ..., registry_version: _Optional[str] = ..., scope: _Optional[str] = ..., stands: _Optional[_Union[Standing, _Mapping]] = ...) -> None: ...
+
+class Standing(_message.Message):
+    __slots__ = ("outcome", "kind", "by", "reason", "reference", "at", "expires_at", "sequence")
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    REFERENCE_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    outcome: Outcome
+    kind: str
+    by: SignedBy
+    reason: str
+    reference: str
+    at: str
+    expires_at: str
+    sequence: int
+    def __init__(self, outcome: _Optional[_Union[Outcome, str]] = ..., kind: _Optional[str] = ..., by: _Optional[_Union[SignedBy, _Mapping]] = ..., reason: _Optional[str] = ..., reference: _Optional[str] = ..., at: _Optional[str] = ..., expires_at: _Optional[str] = ..., sequence: _Optional[int] = ...) -> None: ...
+
+class SignedBy(_message.Message):
+    __slots__ = ("name", "via")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VIA_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    via: str
+    def __init__(self, name: _Optional[str] = ..., via: _Optional[str] = ...) -> None: ...
 
 class DecisionReason(_message.Message):
     __slots__ = ("code", "text")
