@@ -22,8 +22,7 @@ from proctor.gateway.http import bodies, server, webhooks
 from proctor.gateway.triggers.secrets import WebhookSecrets
 from proctor.registry import hub_versions
 from proctor.registry.hub_versions import HubVersions
-from proctor.registry.model_registry import RegistryUnavailableError
-from proctor.registry.version_source import VersionGoneError
+from proctor.registry.model_registry import RegistryUnavailableError, VersionGoneError
 from tests.hostile.hub_stand_in import endless, send, stand_in_hub
 from tests.integration.audit_support import AuditBench, audit_bench
 from tests.integration.http_gateway import client, serving_both

@@ -90,7 +90,7 @@ def forwarder_on_demand(port: int, uri: str) -> Iterator[Callable[[], None]]:
             self.end_headers()
             self.wfile.write(answer.content)
 
-        do_GET = do_POST = do_DELETE = _pass_on
+        do_GET = do_POST = do_DELETE = do_PUT = do_PATCH = _pass_on
 
         def log_message(self, *arguments: object) -> None:
             pass

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -13,14 +12,14 @@ import httpx
 import pytest
 
 from proctor.cli.main import main
-from proctor.domain.decision import DecisionEvent, DecisionOutcome, Reason
-from proctor.domain.scope import Scope
+from proctor.domain.decision import DecisionOutcome
+from proctor.domain.record.sign_off import SignedBy, Verb
 from proctor.registry.mlflow_client import MlflowClient
-from proctor.registry.mlflow_registry import APPROVED_ALIAS, DECISION_TAG, MlflowRegistry, registered_name
-from proctor.runtime.artifacts.local import LocalArtifacts
-from proctor.runtime.records.store import Records
-from proctor.runtime.settings import Settings
+from proctor.registry.mlflow_registry import APPROVED_ALIAS, registered_name
+from proctor.registry.version_tags import DECISION_TAG
+from proctor.runtime.records.standings import NewSignOff
 from tests.integration.registry_support import mlflow_server
+from tests.standing_audits import DecidedAudits, decided_audits
 
 #: The first test of the file also starts the MLflow server, which migrates an empty database.
 pytestmark = pytest.mark.timeout(150)
@@ -35,37 +34,22 @@ def mlflow_uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 class Installation:
     """A home with a record and artifacts, and a registry."""
 
-    def __init__(self, home: Path, uri: str) -> None:
-        self.home, self.uri = home, uri
-        self.settings = Settings(home=home)
+    def __init__(self, audits: DecidedAudits, uri: str) -> None:
+        self.audits, self.uri = audits, uri
+        self.settings = audits.settings
+        self.home = audits.settings.home
         self.model_id = f"org/model-{uuid4().hex[:12]}"
         self.name = registered_name(self.model_id)
 
-    def decided(self, outcome: DecisionOutcome, *, weights: str = "1") -> str:
+    def decided(self, outcome: DecisionOutcome, *, suite: str = "facts") -> str:
         """Put a decision on record and on the registry; returns the version."""
-        digest = LocalArtifacts(Path(self.settings.artifacts)).put(f'{{"decision": "{outcome}"}}'.encode())
-        with closing(Records(self.settings.records_url)) as records, MlflowRegistry(self.uri) as registry:
-            audit_id = records.create_audit(f"subject-{weights}", "{}", {}).audit_id
-            event = DecisionEvent(
-                audit_id=audit_id,
-                audit_suite_id="suite",
-                model_id=self.model_id,
-                model_digest="sha256:" + weights * 64,
-                outcome=outcome,
-                reasons=(Reason(code="because", text="It is so."),),
-                fingerprint="sha256:" + "2" * 64,
-                protocol_digest="sha256:" + "3" * 64,
-                report_digest=digest,
-                report_path="report.html",
-                n_items=600,
-                scope=Scope.WORDING,
-            )
-            records.decide(audit_id, event.plain())
-            version = registry.ensure_version(self.model_id, event.model_digest)
-            registry.write_decision(event, version)
-            records.register(audit_id, version)
-        self.document = digest
-        return version
+        self.event = self.audits.decide(self.model_id, outcome, suite=suite)
+        self.document = self.event.report_digest
+        return self.audits.write(self.uri, self.event)
+
+    def sign(self, verb: Verb, outcome: DecisionOutcome, *, days: int | None = None) -> None:
+        wanted = NewSignOff(verb, outcome, SignedBy(name="Ada", via="terminal"), "Known.", "T-1", days)
+        self.audits.records.standings.sign(self.event.audit_id, wanted, key=self.audits.key)
 
     def check(self, reference: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
         capsys.readouterr()
@@ -76,8 +60,9 @@ class Installation:
 
 
 @pytest.fixture
-def installed(tmp_path: Path, mlflow_uri: str) -> Installation:
-    return Installation(tmp_path, mlflow_uri)
+def installed(tmp_path: Path, mlflow_uri: str) -> Iterator[Installation]:
+    with decided_audits(tmp_path) as audits:
+        yield Installation(audits, mlflow_uri)
 
 
 def test_an_approved_version_may_be_promoted_by_alias_by_number_and_by_model_id(
@@ -112,7 +97,61 @@ def test_a_tag_that_was_edited_by_hand_does_not_pass(
         client.set_alias(installed.name, APPROVED_ALIAS, version)
     code, found = installed.check(f"{installed.name}@{APPROVED_ALIAS}", capsys)
     assert (code, found["outcome"]) == (1, None)
-    assert [reason["code"] for reason in found["reasons"]] == ["outcome_differs"]
+    assert [reason["code"] for reason in found["reasons"]] == ["outcome_differs", "because"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "code"),
+    [
+        ("proctor.report_sha256", "9" * 64, "report_differs"),
+        ("proctor.fingerprint", "sha256:" + "9" * 64, "fingerprint_differs"),
+        ("proctor.model_digest", "sha256:" + "9" * 64, "model_differs"),
+        ("proctor.audit_id", "made-up-1", "not_on_record"),
+    ],
+)
+def test_no_other_tag_can_be_edited_either(
+    installed: Installation, capsys: pytest.CaptureFixture[str], key: str, value: str, code: str
+) -> None:
+    version = installed.decided(DecisionOutcome.APPROVE)
+    with MlflowClient(installed.uri) as client:
+        client.set_tag(installed.name, version, key, value)
+    exit_code, found = installed.check(f"{installed.name}/{version}", capsys)
+    assert (exit_code, [reason["code"] for reason in found["reasons"]]) == (1, [code])
+
+
+def test_a_version_that_an_earlier_proctor_wrote_passes(
+    installed: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    version = installed.decided(DecisionOutcome.APPROVE)
+    with MlflowClient(installed.uri) as client:
+        client.delete_tag(installed.name, version, "proctor.report_sha256")
+        client.set_tag(installed.name, version, "proctor.report_digest", installed.document)
+    assert installed.check(f"{installed.name}/{version}", capsys)[0] == 0
+
+
+def test_a_sign_off_counts_and_an_approval_that_ended_does_not(
+    installed: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    version = installed.decided(DecisionOutcome.BLOCK)
+    installed.sign(Verb.OVERRIDE, DecisionOutcome.APPROVE, days=7)
+    assert installed.check(f"{installed.name}/{version}", capsys)[0] == 1
+    installed.audits.write(installed.uri, installed.event)
+    code, found = installed.check(f"{installed.name}/{version}", capsys)
+    assert (code, found["outcome"], found["reasons"][0]["code"]) == (0, "approve", "signed_off")
+    installed.sign(Verb.REJECT, DecisionOutcome.BLOCK)
+    code, found = installed.check(f"{installed.name}@{APPROVED_ALIAS}", capsys)
+    assert (code, [reason["code"] for reason in found["reasons"]][:2]) == (1, ["outcome_differs", "signed_off"])
+
+
+def test_a_suite_that_is_asked_for_and_not_run_keeps_a_version_from_being_promoted(
+    installed: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    version = installed.decided(DecisionOutcome.APPROVE)
+    installed.audits.ask(installed.name, version, "numbers")
+    code, found = installed.check(f"{installed.name}/{version}", capsys)
+    assert (code, [reason["code"] for reason in found["reasons"]]) == (1, ["outcome_differs", "not_decided"])
+    installed.audits.write(installed.uri, installed.event)
+    assert installed.check(f"{installed.name}/{version}", capsys)[0] == 3
 
 
 def test_the_tags_of_an_approved_version_do_not_approve_another(
@@ -129,7 +168,7 @@ def test_the_tags_of_an_approved_version_do_not_approve_another(
 def test_a_report_that_was_swapped_does_not_pass(installed: Installation, capsys: pytest.CaptureFixture[str]) -> None:
     version = installed.decided(DecisionOutcome.APPROVE)
     store = Path(installed.settings.artifacts)
-    other = LocalArtifacts(store).put(b'{"decision": "made up"}')
+    other = installed.audits.artifacts.put(b'{"decision": "made up"}')
     stored = {path.name: path for path in store.rglob("*") if path.is_file()}
     this, that = (next(stored[n] for n in stored if d.split(":")[1][4:40] in n) for d in (installed.document, other))
     this.chmod(0o600)
@@ -141,7 +180,7 @@ def test_a_report_that_was_swapped_does_not_pass(installed: Installation, capsys
 def test_a_version_that_nobody_audited_waits_for_an_audit(
     installed: Installation, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with MlflowClient(installed.uri) as client, closing(Records(installed.settings.records_url)):
+    with MlflowClient(installed.uri) as client:
         client.create_model(installed.name, tags={}, description="")
         version = client.create_version(installed.name, source="s3://bucket/new", tags={}, description="").version
     code, found = installed.check(f"{installed.name}/{version}", capsys)

@@ -30,6 +30,7 @@ from proctor.runtime.records.tables import (
     DECISION_LOG_HEAD,
     METADATA,
     REGISTRY_CURSORS,
+    REGISTRY_WRITES,
     STANDINGS,
 )
 from proctor.runtime.settings import RecordsMigrate, Settings
@@ -37,7 +38,7 @@ from tests.support import ending, run_proctor
 
 PROCESSES = 8
 #: What migrations after the first one made.
-_LATER = (DECISION_LOG, DECISION_LOG_HEAD, AUDIT_REQUESTS, REGISTRY_CURSORS, STANDINGS, ACTIONS)
+_LATER = (DECISION_LOG, DECISION_LOG_HEAD, AUDIT_REQUESTS, REGISTRY_CURSORS, REGISTRY_WRITES, STANDINGS, ACTIONS)
 #: And added to the table of audits, with the indices over it.
 _LATER_COLUMNS = ("model_id", "suite_id", "submitter", "outcome")
 

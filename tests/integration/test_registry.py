@@ -22,15 +22,16 @@ from proctor.domain.scope import Scope
 from proctor.registry.mlflow_client import MlflowClient
 from proctor.registry.mlflow_registry import (
     APPROVED_ALIAS,
-    MAX_TAG_BYTES,
     MlflowRegistry,
-    decision_tags,
     registered_name,
 )
 from proctor.registry.model_registry import RegistryUnavailableError, open_registry
-from proctor.registry.tasks import RETRY_WAITS_S, write_with_retries
+from proctor.registry.tasks import RETRY_WAITS_S
+from proctor.registry.version_record import VersionRecord
+from proctor.registry.version_tags import MAX_TAG_BYTES, version_tags
 from proctor.runtime.messaging.events import EXCHANGE, REGISTRY_QUEUE, publish_decision
 from tests.integration.registry_support import forwarder_on_demand, mlflow_server, registry_worker
+from tests.standing_audits import decided_audits
 from tests.support import free_port
 
 #: The first test of the file also starts the MLflow server, which migrates an empty database.
@@ -117,7 +118,7 @@ def test_an_approval_is_tags_and_the_alias(registry: MlflowRegistry, client: Mlf
     written = client.version(registered_name(model_id), version)
     assert written.tags["proctor.decision"] == "approve"
     assert written.tags["proctor.scope"] == "wording"
-    assert written.tags["proctor.report_digest"] == event.report_digest
+    assert written.tags["proctor.report_sha256"] == "4" * 64
     assert written.tags["proctor.fingerprint"] == event.fingerprint
     assert written.tags["proctor.protocol_digest"] == event.protocol_digest
     assert written.tags["proctor.audit_id"] == event.audit_id
@@ -189,19 +190,6 @@ def test_writing_a_decision_twice_changes_nothing(
     assert client.version(registered_name(model_id), version) == once
 
 
-def test_an_old_event_that_comes_again_does_not_undo_a_later_decision(
-    registry: MlflowRegistry, client: MlflowClient, model_id: str
-) -> None:
-    approval = event_of(model_id, DecisionOutcome.APPROVE, audit="a-1")
-    version = registry.ensure_version(model_id, approval.model_digest)
-    registry.write_decision(approval, version)
-    registry.write_decision(event_of(model_id, DecisionOutcome.BLOCK, audit="a-2"), version)
-    registry.write_decision(approval, version)
-    after = client.version(registered_name(model_id), version)
-    assert (after.tags["proctor.decision"], after.tags["proctor.audit_id"]) == ("block", "a-2")
-    assert after.aliases == frozenset()
-
-
 @pytest.mark.parametrize("outcome", [DecisionOutcome.APPROVE, DecisionOutcome.BLOCK])
 def test_a_writer_that_dies_between_any_two_calls_never_leaves_the_alias_on_what_is_not_approved(
     registry: MlflowRegistry,
@@ -265,7 +253,7 @@ def test_hostile_text_is_kept_as_text(registry: MlflowRegistry, client: MlflowCl
     version = registry.ensure_version(model_id, event.model_digest)
     registry.write_decision(event, version)
     tags = client.version(registered_name(model_id), version).tags
-    assert tags["proctor.reasons"] == decision_tags(event)["proctor.reasons"]
+    assert tags["proctor.reasons"] == version_tags(VersionRecord.of_event(event))["proctor.reasons"]
 
 
 def test_counts_are_what_mlflow_holds(registry: MlflowRegistry, model_id: str) -> None:
@@ -285,21 +273,22 @@ def test_a_registry_that_is_down_is_named_with_the_mend() -> None:
         registry.ensure_version("model", digest("1"))
 
 
-def test_attempts_on_a_registry_that_is_down_are_bounded() -> None:
+def test_attempts_on_a_registry_that_is_down_are_bounded(tmp_path: Path) -> None:
     waits: list[float] = []
-    event = event_of("model", DecisionOutcome.APPROVE)
     uri = f"http://127.0.0.1:{free_port()}"
-    with pytest.raises(RegistryUnavailableError):
-        write_with_retries(uri, event, sleep=waits.append)
+    with decided_audits(tmp_path) as audits, pytest.raises(RegistryUnavailableError):
+        audits.write_patiently(uri, audits.decide("model", DecisionOutcome.APPROVE), RETRY_WAITS_S, waits.append)
     assert tuple(waits) == RETRY_WAITS_S
 
 
-def test_a_registry_that_comes_back_is_written(mlflow_uri: str, client: MlflowClient, model_id: str) -> None:
+def test_a_registry_that_comes_back_is_written(
+    mlflow_uri: str, client: MlflowClient, model_id: str, tmp_path: Path
+) -> None:
     """The first attempts meet a closed port; then something forwards it to the real server."""
     port = free_port()
-    event = event_of(model_id, DecisionOutcome.BLOCK)
-    with forwarder_on_demand(port, mlflow_uri) as start:
-        version = write_with_retries(f"http://127.0.0.1:{port}", event, (0.0, 0.0), sleep=lambda _: start())
+    with decided_audits(tmp_path) as audits, forwarder_on_demand(port, mlflow_uri) as start:
+        event = audits.decide(model_id, DecisionOutcome.BLOCK)
+        version = audits.write_patiently(f"http://127.0.0.1:{port}", event, (0.0, 0.0), lambda _: start())
     assert client.version(registered_name(model_id), version).tags["proctor.decision"] == "block"
 
 
@@ -366,10 +355,11 @@ def broker(valkey_url: str) -> Iterator[str]:
 def test_a_decision_published_before_the_writer_runs_is_written(
     broker: str, mlflow_uri: str, client: MlflowClient, model_id: str, tmp_path: Path
 ) -> None:
-    events = [
-        event_of(model_id, DecisionOutcome.APPROVE, audit="a-1"),
-        event_of(model_id, DecisionOutcome.BLOCK, audit="b-1", weights="2"),
-    ]
+    with decided_audits(tmp_path / "home") as audits:
+        events = [
+            audits.decide(model_id, DecisionOutcome.APPROVE, subject="a"),
+            audits.decide(model_id, DecisionOutcome.BLOCK, subject="b", weights="2"),
+        ]
     with Celery("publisher", broker=broker, set_as_current=False) as publisher:
         for event in events:
             publish_decision(event, publisher)
@@ -408,6 +398,8 @@ def test_a_broker_that_is_down_is_an_error(model_id: str) -> None:
 def test_what_is_no_decision_event_is_dropped_and_the_next_one_is_written(
     broker: str, mlflow_uri: str, model_id: str, tmp_path: Path
 ) -> None:
+    with decided_audits(tmp_path / "home") as audits:
+        event = audits.decide(model_id, DecisionOutcome.REVIEW)
     with Celery("publisher", broker=broker, set_as_current=False) as publisher:
         with publisher.producer_or_acquire() as producer:
             for body, serializer in (({"outcome": "approve"}, "json"), ({"a": 1}, "pickle"), (["\x1b[2J"], "json")):
@@ -419,7 +411,7 @@ def test_what_is_no_decision_event_is_dropped_and_the_next_one_is_written(
                     declare=[REGISTRY_QUEUE],
                 )
         with registry_worker(tmp_path / "home", broker, mlflow_uri):
-            publish_decision(event_of(model_id, DecisionOutcome.REVIEW), publisher)
+            publish_decision(event, publisher)
             (answer,) = _answers(broker, 1)
     assert answer.error is None
     log = (tmp_path / "home" / "worker.log").read_text()
@@ -431,10 +423,22 @@ def test_a_refused_decision_is_reported_to_the_router(broker: str, tmp_path: Pat
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))  # bound and not listening: every connection is refused
         uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        with Celery("publisher", broker=broker, set_as_current=False) as publisher:
-            publish_decision(event_of("model", DecisionOutcome.APPROVE), publisher)
+        with (
+            decided_audits(tmp_path / "home") as audits,
+            Celery("publisher", broker=broker, set_as_current=False) as publisher,
+        ):
+            publish_decision(audits.decide("model", DecisionOutcome.APPROVE), publisher)
         with registry_worker(tmp_path / "home", broker, uri):
             (answer,) = _answers(broker, 1)
     assert answer.registry_version is None
     assert answer.error is not None
     assert "cannot be reached" in answer.error
+
+
+def test_a_decision_that_nobody_has_on_record_is_refused(broker: str, mlflow_uri: str, tmp_path: Path) -> None:
+    with Celery("publisher", broker=broker, set_as_current=False) as publisher:
+        publish_decision(event_of("made-up", DecisionOutcome.APPROVE), publisher)
+    with registry_worker(tmp_path / "home", broker, mlflow_uri):
+        (answer,) = _answers(broker, 1)
+    assert answer.registry_version is None
+    assert "no decision of audit a-1 is on record here" in str(answer.error)

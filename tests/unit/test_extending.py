@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.domain.decision import DecisionEvent, DecisionOutcome
+from proctor.domain.decision import DecisionOutcome
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import BadInputError
 from proctor.domain.suite import PerturbationSection
@@ -17,11 +17,11 @@ from proctor.inference.worker.shards import Backends
 from proctor.perturbation.engine import build
 from proctor.perturbation.library.store import VariantLibrary
 from proctor.perturbation.recipe import Recipe
-from proctor.registry.tasks import write_with_retries
 from proctor.runtime.settings import Settings
 from proctor.studies.comparison import compare_logs
 from tests.installed_plugins import Plugins
 from tests.recipes import recipes
+from tests.standing_audits import decided_audits
 from tests.unit.variant_samples import ITEMS, HashedEncoder, MemoryRows
 
 
@@ -79,10 +79,7 @@ def test_the_log_format_is_compared_with_another(plugins: Plugins, tmp_path: Pat
 
 def test_the_registry_is_written_to_by_the_worker(plugins: Plugins, tmp_path: Path) -> None:
     follow("A registry", plugins)
-    digest = "sha256:" + "ab" * 32
-    event = DecisionEvent(
-        audit_id="a", audit_suite_id="s", model_id="m", model_digest=digest, outcome=DecisionOutcome.BLOCK, reasons=(),
-        fingerprint=digest, protocol_digest=digest, report_digest=digest, report_path="r.json", n_items=1,
-    )  # fmt: skip
-    assert write_with_retries(f"folder://{tmp_path}", event) == "abababababab"
-    assert json.loads((tmp_path / "abababababab.json").read_text()) == event.plain()
+    with decided_audits(tmp_path / "home") as audits:
+        event = audits.decide("m", DecisionOutcome.BLOCK, weights="b")
+        assert audits.write(f"share://{tmp_path}", event) == "bbbbbbbbbbbb"
+    assert json.loads((tmp_path / "bbbbbbbbbbbb.json").read_text()) == event.plain()

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
-from proctor.domain.decision import DecisionEvent, DecisionOutcome
+from proctor.domain.decision import DecisionOutcome
 from proctor.domain.errors import RegistryError
-from proctor.registry import tasks
 from proctor.registry.mlflow_registry import MlflowRegistry
 from proctor.registry.model_registry import open_registry
 from tests.installed_plugins import Plugins
+from tests.standing_audits import DecidedAudits, decided_audits
 
 FILES: Final = """
 import json
@@ -45,7 +45,6 @@ class Nothing:
     def __init__(self, uri):
         pass
 """
-DIGEST: Final = "sha256:" + "ab" * 32
 
 
 @pytest.fixture
@@ -55,34 +54,32 @@ def files(plugins: Plugins) -> Plugins:
     return plugins
 
 
-def event(**changes: Any) -> DecisionEvent:
-    values = {
-        "audit_id": "a-1", "audit_suite_id": "s", "model_id": "org/m", "model_digest": DIGEST,
-        "outcome": DecisionOutcome.REVIEW, "reasons": (), "fingerprint": DIGEST, "protocol_digest": DIGEST,
-        "report_digest": DIGEST, "report_path": "report.json", "n_items": 3,
-    }  # fmt: skip
-    return DecisionEvent.model_validate(values | changes)
+@pytest.fixture
+def audits(tmp_path: Path) -> Iterator[DecidedAudits]:
+    with decided_audits(tmp_path / "home") as opened:
+        yield opened
 
 
-def written(uri: str, *waited: Callable[[], None]) -> str:
+def written(audits: DecidedAudits, uri: str, *waited: Callable[[], None]) -> str:
     """The version of a decision, written where each wait between attempts does what is given."""
     waits = iter(waited)
-    return tasks.write_with_retries(uri, event(), [0.0] * len(waited), sleep=lambda _: next(waits)())
+    event = audits.decide("org/m", DecisionOutcome.REVIEW, weights="a", subject="a")
+    return audits.write_patiently(uri, event, [0.0] * len(waited), lambda _: next(waits)())
 
 
 @pytest.mark.usefixtures("files")
-def test_a_decision_is_written_to_the_registry_whose_scheme_the_uri_has(tmp_path: Path) -> None:
-    assert written(f"toy-files://{tmp_path}") == "abababababab"
-    assert json.loads((tmp_path / "abababababab.json").read_text()) == {"outcome": "review", "audit_id": "a-1"}
+def test_a_decision_is_written_to_the_registry_whose_scheme_the_uri_has(tmp_path: Path, audits: DecidedAudits) -> None:
+    assert written(audits, f"toy-files://{tmp_path}") == "aaaaaaaaaaaa"
+    assert json.loads((tmp_path / "aaaaaaaaaaaa.json").read_text()) == {"outcome": "review", "audit_id": "a-1"}
     assert (tmp_path / "closed").exists()
 
 
 @pytest.mark.usefixtures("files")
-def test_a_registry_that_is_away_is_asked_again_as_mlflow_is(tmp_path: Path) -> None:
+def test_a_registry_that_is_away_is_asked_again_as_mlflow_is(tmp_path: Path, audits: DecidedAudits) -> None:
     folder = tmp_path / "mounted-later"
-    assert written(f"toy-files://{folder}", lambda: None, folder.mkdir) == "abababababab"
+    assert written(audits, f"toy-files://{folder}", lambda: None, folder.mkdir) == "aaaaaaaaaaaa"
     with pytest.raises(RegistryError, match="is not mounted"):
-        written(f"toy-files://{tmp_path / 'never'}", lambda: None)
+        written(audits, f"toy-files://{tmp_path / 'never'}", lambda: None)
 
 
 @pytest.mark.usefixtures("files")
@@ -94,9 +91,9 @@ def test_a_registry_that_is_away_is_asked_again_as_mlflow_is(tmp_path: Path) -> 
         ("toy://x", "'toy://x' is no http or https URL, and no plug-in that is installed here has its scheme"),
     ],
 )
-def test_what_cannot_be_written_to_is_an_error_of_the_registry(uri: str, said: str) -> None:
+def test_what_cannot_be_written_to_is_an_error_of_the_registry(uri: str, said: str, audits: DecidedAudits) -> None:
     with pytest.raises(RegistryError, match=said):
-        written(uri)
+        written(audits, uri)
 
 
 def test_an_mlflow_server_needs_no_plug_in(monkeypatch: pytest.MonkeyPatch) -> None:

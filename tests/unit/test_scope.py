@@ -23,7 +23,8 @@ from proctor.domain.messages import WriteDecision
 from proctor.domain.scope import MEASURED, NOT_RULED_OUT, TO_COVER_IT, WORDING_ALONE, Scope
 from proctor.gateway.status import AuditStatus
 from proctor.gateway.status import Verdict as Shown
-from proctor.registry.mlflow_registry import DECISION_TAG, SCOPE_TAG, decision_tags
+from proctor.registry.version_record import VersionRecord
+from proctor.registry.version_tags import DECISION_TAG, SCOPE_TAG, version_tags
 from proctor.router.ledger.types import Progress
 from proctor.runtime.records.audit_state import AuditState
 from proctor.runtime.records.decisions import decision_of
@@ -111,7 +112,7 @@ def test_reviews_and_blocks_carry_the_scope_and_no_caveat(other: Report) -> None
     assert "<dt>Scope</dt><dd>wording</dd>" in page
     assert NOT_RULED_OUT not in _text(page)
     event = event_of("a", other, "sha256:0", "r.html")
-    assert event.plain()["scope"] == decision_tags(event)[SCOPE_TAG] == "wording"
+    assert event.plain()["scope"] == version_tags(VersionRecord.of_event(event))[SCOPE_TAG] == "wording"
 
 
 @pytest.mark.parametrize("channel", BEYOND_WORDING)
@@ -190,7 +191,7 @@ def test_the_event_carries_the_scope_and_the_message_with_it_is_of_the_version_t
 
 
 def test_the_registry_s_tag_of_the_scope_is_written_before_the_decision(clean: Report) -> None:
-    tags = decision_tags(event_of("a", clean, "sha256:0", "report.html"))
+    tags = version_tags(VersionRecord.of_event(event_of("a", clean, "sha256:0", "report.html")))
     assert tags[SCOPE_TAG] == "wording"
     assert list(tags).index(SCOPE_TAG) < list(tags).index(DECISION_TAG)
 
@@ -203,7 +204,7 @@ def test_a_decision_of_before_there_was_a_scope_is_read_shown_and_written_as_it_
     event = decision_of("a", plain)
     assert event.scope is None
     assert event.plain() == plain
-    assert SCOPE_TAG not in decision_tags(event)
+    assert SCOPE_TAG not in version_tags(VersionRecord.of_event(event))
     print_status(_status(event))
     print_results([_ended(clean, tmp_path, scope=None)])
     assert "approve" in capsys.readouterr().out

@@ -59,6 +59,7 @@ def test_every_setting_has_a_variable_and_survives_the_way_through_it(tmp_path: 
         "PROCTOR_ARTIFACTS": "s3://bucket",
         "PROCTOR_S3_ENDPOINT_URL": "http://minio:9000",
         "PROCTOR_REGISTRY_URI": "http://mlflow",
+        "PROCTOR_DASHBOARD_URL": "https://proctor.example.org",
         "PROCTOR_ENDPOINTS": '{"a": "http://a"}',
         "PROCTOR_OTHER_ENDPOINTS": "none",
         "PROCTOR_PRIVATE_BENCHMARKS": '{"names": ["x"]}',
@@ -218,3 +219,14 @@ def test_what_is_wrong_in_a_file_of_endpoints_is_said_of_the_file(tmp_path: Path
 def test_a_word_that_is_not_offered_is_refused_with_those_that_are() -> None:
     with pytest.raises(BadInputError, match="'all', but must be none, loopback, public or any; unset it for loopback"):
         Settings.from_environment({"PROCTOR_OTHER_ENDPOINTS": "all"})
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["proctor.example.org", "ftp://host", "https://user:s3cret@host", "https://host/?token=s3cret", "https://"],
+)
+def test_an_address_of_pages_that_would_carry_a_secret_or_none_is_refused_without_being_repeated(address: str) -> None:
+    with pytest.raises(BadInputError, match="PROCTOR_DASHBOARD_URL") as caught:
+        Settings.from_environment({"PROCTOR_DASHBOARD_URL": address})
+    assert "s3cret" not in str(caught.value)
+    assert Settings.from_environment({"PROCTOR_DASHBOARD_URL": "https://h/p/"}).dashboard_url == "https://h/p"

@@ -15,10 +15,13 @@ from proctor.domain.errors import BadInputError, ExitCode
 
 if TYPE_CHECKING:
     from proctor.domain.decision import DecisionOutcome
+    from proctor.domain.registered_version import RegistryKind
     from proctor.registry.promotion import GateCheck, HeldVersion, OnRecord
     from proctor.runtime.settings import Settings
 
-_REFERENCE: Final = re.compile(r"(?:models:/)?(?P<model>[^@]+?)(?:@(?P<alias>[^@/]+)|/(?P<version>[0-9]+))")
+_REFERENCE: Final = re.compile(
+    r"(?:models:/)?(?P<model>[^@]+?)(?:@(?P<alias>[^@/]+)|/(?P<version>[0-9]+|[0-9a-f]{12}|[0-9a-f]{40}))"
+)
 
 
 @click.group()
@@ -40,8 +43,9 @@ def check(reference: str, registry: str | None, home: Path, output: str) -> Exit
     """Hold what the registry says of a model version against the record, before it is promoted.
 
     NAME is the registered model's name, or the model id. The version's tags prove nothing by themselves, because anyone
-    who may write to the registry can set them: the decision must be on record for these weights, this version and this
-    suite, and the report's document is digested again. The record is the one of --home, or of PROCTOR_RECORDS_URL and
+    who may write to the registry can set them: the decision must be what stands on record now for these weights and
+    this version, over every suite that was asked for or run, and the report's document is digested again. A sign-off
+    counts, and an approval that has ended does not. The record is the one of --home, or of PROCTOR_RECORDS_URL and
     PROCTOR_ARTIFACTS.
 
     Exit code 0 where the version is approved, 3 where it waits for an audit or a review, 4 where it is blocked, and 1
@@ -91,39 +95,54 @@ def _registry_of(settings: Settings) -> str:
 
 
 def _checked(wanted: _Wanted, uri: str, settings: Settings) -> GateCheck:
-    from proctor.registry.model_registry import ReadableRegistry, open_registry
+    from proctor.registry.model_registry import ReadableRegistry, kind_of, open_registry
     from proctor.registry.promotion import check as hold_against
 
     with closing(open_registry(uri)) as registry:
+        kind = kind_of(registry)
         if not isinstance(registry, ReadableRegistry):
             raise BadInputError(
                 "this registry cannot say what it holds; have its plug-in keep the contract of "
                 "proctor.registry.model_registry.ReadableRegistry"
             )
         held = registry.held(wanted.model, version=wanted.version, alias=wanted.alias)
-    return hold_against(held, _on_record(held, settings))
+    return hold_against(held, _on_record(held, kind, settings))
 
 
-def _on_record(held: HeldVersion, settings: Settings) -> OnRecord:
+def _on_record(held: HeldVersion, kind: RegistryKind | None, settings: Settings) -> OnRecord:
+    from datetime import UTC, datetime
+
     from proctor.domain.errors import StoreError
+    from proctor.domain.version_decision import version_decision
     from proctor.registry.promotion import OnRecord
     from proctor.runtime.artifacts.opening import open_artifacts
+    from proctor.runtime.records.audited_versions import VersionName
     from proctor.runtime.records.decisions import decision_of
     from proctor.runtime.records.store import Records
 
+    nothing = OnRecord(None, None, {}, frozenset(), None)
     if held.audit_id is None:
-        return OnRecord(None, None, None)
+        return nothing
     with closing(Records(settings.records_url, migrate=False)) as records:
         plain = records.decision(held.audit_id)
-        registered = records.registration(held.audit_id)
-    if plain is None:
-        return OnRecord(None, registered, None)
-    event = decision_of(held.audit_id, plain)
+        if plain is None:
+            return nothing
+        event = decision_of(held.audit_id, plain)
+        version = VersionName(kind, held.name, held.version)
+        found = records.versions.on_record(version, event.model_id, event.model_digest)
+        last = records.versions.last_write(held.audit_id)
     try:
         document = open_artifacts(settings).get(event.report_digest)
     except StoreError:
         document = None
-    return OnRecord(event, registered, document)
+    return OnRecord(
+        event,
+        version_decision(found.asked, found.standings, datetime.now(UTC)),
+        found.events,
+        found.registrations,
+        document,
+        "" if last is None else last.error,
+    )
 
 
 def _print(found: GateCheck) -> None:

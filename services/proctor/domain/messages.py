@@ -261,6 +261,9 @@ class WriteDecision(Message):
 
     task: ClassVar[str] = "registry.write"
     event: DecisionEvent
+    """Of the audit because of which is written; what is written stands on record."""
+    attempt: int = added(0, since=2)
+    """How often the registry did not answer, where nobody else asks for the audit's write again."""
 
 
 class DecisionWritten(Message):

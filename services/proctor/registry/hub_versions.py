@@ -15,8 +15,7 @@ from proctor.domain.host import is_loopback
 from proctor.domain.hub import HUB_ID, HUB_REVISION, HubAccess
 from proctor.domain.problems import quoted
 from proctor.domain.registered_version import MODEL_DIGEST_TAG, RegisteredVersion
-from proctor.registry.model_registry import RegistryUnavailableError
-from proctor.registry.version_source import VersionGoneError
+from proctor.registry.model_registry import RegistryUnavailableError, VersionGoneError
 
 _TIMEOUT_S: Final = 10.0
 #: A listing with the card's data, and what it may take in all.

@@ -1,7 +1,7 @@
 """A small client of MLflow's model registry over its REST API (/api/2.0/mlflow).
 
 MLflow's own client costs 2.4 s and 156 MiB to import on a 2-core machine (pandas and FastAPI come along), and would
-make MLflow a dependency of every registry worker. The registry writer needs seven calls and the
+make MLflow a dependency of every registry worker. The registry writer needs a dozen calls and the
 reconciler one, which httpx makes as well.
 A client on a database URI would also write past the server, without firing its webhooks.
 """
@@ -12,9 +12,10 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import httpx
 
@@ -58,6 +59,16 @@ class ModelVersion(NamedTuple):
     created_ms: int = 0
     """Since 1970; 0 where the registry does not say it."""
     ready: bool = True
+    description: str = ""
+
+
+class Run(NamedTuple):
+    """A run, and where its artifacts are."""
+
+    run_id: str
+    artifact_uri: str
+    tags: dict[str, str]
+    active: bool
 
 
 class Page(NamedTuple):
@@ -87,7 +98,7 @@ class MlflowClient:
         self.uri = url.text.rstrip("/")
         self._http = httpx.Client(
             # Without user and password: httpx logs the URLs that it calls.
-            base_url=f"{self.uri}/api/2.0/mlflow/",
+            base_url=f"{self.uri}/api/2.0/",
             timeout=_TIMEOUT_S,
             # What is compressed may inflate to a million times its size.
             headers={**_authorisation(environ), "Accept-Encoding": "identity"},
@@ -162,6 +173,84 @@ class MlflowClient:
         """Set one tag of a model version."""
         self._call("POST", "model-versions/set-tag", {"name": name, "version": version, "key": key, "value": value})
 
+    def delete_tag(self, name: str, version: str, key: str) -> None:
+        """Take away one tag of a model version; none there is fine."""
+        try:
+            self._call("DELETE", "model-versions/delete-tag", {"name": name, "version": version, "key": key})
+        except RegistryRefusedError as error:
+            if error.code != "RESOURCE_DOES_NOT_EXIST":
+                raise
+
+    def describe(self, name: str, version: str, description: str) -> None:
+        """Set the description of a model version."""
+        self._call("PATCH", "model-versions/update", {"name": name, "version": version, "description": description})
+
+    def run(self, run_id: str) -> Run | None:
+        """A run; None where there is none of this id."""
+        try:
+            return _run(self._call("GET", "runs/get", {"run_id": run_id})["run"])
+        except RegistryRefusedError as error:
+            if error.code not in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
+                raise
+            return None
+
+    def create_run(self, experiment: str, *, name: str, tags: Mapping[str, str], now_ms: int) -> Run:
+        """Create a run that has ended, in an experiment of this name, which is created where there is none."""
+        created = self._call(
+            "POST",
+            "runs/create",
+            {
+                "experiment_id": self._experiment(experiment),
+                "start_time": now_ms,
+                "run_name": name,
+                "tags": _pairs(tags),
+            },
+        )["run"]
+        ended = {"run_id": created["info"]["run_id"], "status": "FINISHED", "end_time": now_ms}
+        self._call("POST", "runs/update", ended)
+        return _run(created)
+
+    def _experiment(self, name: str) -> str:
+        for _ in range(2):
+            try:
+                found = self._call("GET", "experiments/get-by-name", {"experiment_name": name})
+                return str(found["experiment"]["experiment_id"])
+            except RegistryRefusedError as error:
+                if error.code != "RESOURCE_DOES_NOT_EXIST":
+                    raise
+            try:
+                return str(self._call("POST", "experiments/create", {"name": name})["experiment_id"])
+            except RegistryRefusedError as error:
+                # Another writer made it meanwhile.
+                if error.code != "RESOURCE_ALREADY_EXISTS":
+                    raise
+        raise RegistryError(f"MLflow at {self.uri} neither has the experiment {name!r} nor takes it")
+
+    def artifact(self, path: str) -> bytes | None:
+        """An artifact through the server, by its path below the server's root; None where there is none."""
+        status, body = self._send("GET", _artifact(path), None)
+        if status == HTTPStatus.NOT_FOUND:
+            return None
+        if status != HTTPStatus.OK:
+            # MLflow 3.17 says of a file that is not there that it does not know what went wrong.
+            answer = _json_object(body)
+            if status == HTTPStatus.INTERNAL_SERVER_ERROR and answer is not None and "error_code" in answer:
+                return None
+            raise self._refusal("an artifact", status, body, answer)
+        return body
+
+    def put_artifact(self, path: str, content: bytes) -> None:
+        """Put an artifact through the server.
+
+        Raises:
+            RegistryError: the server does not take any.
+        """
+        status, body = self._send("PUT", _artifact(path), content)
+        if status in (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.NOT_FOUND) and b"serve-artifacts" in body:
+            raise RegistryError(f"MLflow at {self.uri} passes no artifacts on (--serve-artifacts)")
+        if status != HTTPStatus.OK:
+            raise self._refusal("an artifact", status, body, _json_object(body))
+
     def set_alias(self, name: str, alias: str, version: str) -> None:
         """Point an alias at a version, wherever it pointed before."""
         self._call("POST", "registered-models/alias", {"name": name, "alias": alias, "version": version})
@@ -193,18 +282,21 @@ class MlflowClient:
 
     def _call(self, method: str, path: str, values: Mapping[str, Any]) -> dict[str, Any]:
         sent: dict[str, Any] = {"params": values} if method == "GET" else {"json": values}
+        status, body = self._send(method, f"mlflow/{path}", None, **sent)
+        answer = _json_object(body)
+        if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES and answer is not None:
+            return answer
+        raise self._refusal(path, status, body, answer)
+
+    def _send(self, method: str, path: str, content: bytes | None, **sent: Any) -> tuple[int, bytes]:
         try:
-            with self._http.stream(method, path, **sent) as response:
-                body = self._body(path, response)
+            with self._http.stream(method, path, content=content, **sent) as response:
+                return response.status_code, self._body(path, response)
         except httpx.HTTPError as error:
             raise RegistryUnavailableError(
                 f"MLflow at {self.uri} cannot be reached ({type(error).__name__}: {visible(str(error))}); check that "
                 "`mlflow server` runs there and that PROCTOR_REGISTRY_URI is right"
             ) from None
-        answer = _json_object(body)
-        if response.is_success and answer is not None:
-            return answer
-        raise self._refusal(path, response.status_code, body, answer)
 
     def _body(self, path: str, response: httpx.Response) -> bytes:
         """The bytes of an answer as they were sent, counted as they come."""
@@ -308,4 +400,19 @@ def _version(entity: Mapping[str, Any]) -> ModelVersion:
         run_id=str(entity.get("run_id") or ""),
         created_ms=int(entity.get("creation_timestamp") or 0),
         ready=entity.get("status", "READY") == "READY",
+        description=str(entity.get("description") or ""),
     )
+
+
+def _run(entity: Mapping[str, Any]) -> Run:
+    info = entity["info"]
+    return Run(
+        str(info["run_id"]),
+        str(info.get("artifact_uri") or ""),
+        _tags(entity.get("data") or {}),
+        info.get("lifecycle_stage", "active") == "active",
+    )
+
+
+def _artifact(path: str) -> str:
+    return f"mlflow-artifacts/artifacts/{quote(path)}"

@@ -1,14 +1,16 @@
 """Model versions and their decisions in MLflow's model registry.
 
-A version is known by the digest of its weights, in the tag `proctor.model_digest`, and not by its number. A decision
-is a handful of `proctor.*` tags on the version, and the alias `proctor-approved` on its model. At every moment, a
-crash between two calls included, the alias points at a version whose tags say `approve`: it is set after the tags
-and taken away before them. Tags and aliases of others are never touched.
+A version is known by the digest of its weights, in the tag `proctor.model_digest`, and not by its number. What stands
+of it is a handful of `proctor.*` tags, a part of its description, the evidence among the artifacts of its run, and the
+alias `proctor-approved` on its model. At every moment, a crash between two calls included, the alias points at a
+version whose tags say `approve`: it is set after the tags and taken away before them. Tags, aliases and words of others
+are never touched.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from proctor.domain.canonical import FULL_DIGEST
 from proctor.domain.decision import DecisionEvent, DecisionOutcome
@@ -16,26 +18,31 @@ from proctor.domain.errors import RegistryError
 from proctor.domain.problems import visible
 from proctor.domain.registered_version import MODEL_DIGEST_TAG as MODEL_DIGEST_TAG
 from proctor.domain.registered_version import MODEL_ID_TAG as MODEL_ID_TAG
-from proctor.domain.registered_version import OWN_SOURCE
+from proctor.domain.registered_version import OWN_SOURCE, RegistryKind
 from proctor.domain.registered_version import registered_name as registered_name
-from proctor.registry.mlflow_client import ModelVersion, UsesMlflow
+from proctor.registry.description import described
+from proctor.registry.mlflow_client import ModelVersion, RegistryRefusedError, UsesMlflow
+from proctor.registry.mlflow_evidence import lay_down
+from proctor.registry.model_registry import VersionGoneError
 from proctor.registry.promotion import HeldVersion
+from proctor.registry.version_record import VersionRecord
+from proctor.registry.version_tags import (
+    AUDIT_ID_TAG,
+    DECISION_TAG,
+    ENTRY_TAG,
+    FINGERPRINT_TAG,
+    NO_SCOPE,
+    OLD_REPORT_TAG,
+    REPORT_TAG,
+    SCOPE_TAG,
+    cut_to_tag,
+    is_stale,
+    version_tags,
+)
 
+#: Of the number of an entry of the log; what is longer is none.
+_MAX_DIGITS: Final = 18
 APPROVED_ALIAS = "proctor-approved"
-DECISION_TAG = "proctor.decision"
-#: How far the decision's evidence reaches past the wording: `proctor.domain.scope.Scope`.
-SCOPE_TAG = "proctor.scope"
-#: What the tag says of a decision of before there was a scope, where that of another audit stands there.
-_NO_SCOPE = "not recorded"
-AUDIT_ID_TAG = "proctor.audit_id"
-FINGERPRINT_TAG = "proctor.fingerprint"
-REPORT_DIGEST_TAG = "proctor.report_digest"
-#: One such tag for each audit that was written, with its outcome: how an event that comes again late is known.
-AUDIT_TAG_PREFIX = "proctor.audit."
-
-#: The size that every MLflow backend guarantees for a tag's value, in bytes of UTF-8.
-MAX_TAG_BYTES = 5_000
-_CUT_MARK = " … [cut]"
 
 
 class RegistryCounts(NamedTuple):
@@ -48,17 +55,11 @@ class RegistryCounts(NamedTuple):
     blocked: int
 
 
-def cut_to_tag(text: str, max_bytes: int = MAX_TAG_BYTES) -> str:
-    """The text, shortened with a mark where it is longer than a tag's value may be, never inside a character."""
-    data = text.encode("utf-8", errors="replace")
-    if len(data) <= max_bytes:
-        return data.decode("utf-8")
-    room = max_bytes - len(_CUT_MARK.encode())
-    return data[:room].decode("utf-8", errors="ignore") + _CUT_MARK
-
-
 class MlflowRegistry(UsesMlflow):
     """The model registry of one MLflow server. Writing the same thing twice leaves the same state."""
+
+    #: Whose versions these are, where triggers ask for audits of them.
+    kind: Final = RegistryKind.MLFLOW
 
     def ensure_version(self, model_id: str, digest: str, *, source: str | None = None, description: str = "") -> str:
         """The number of the model version with these weights; it is created when there is none.
@@ -101,42 +102,87 @@ class MlflowRegistry(UsesMlflow):
         return str(min(numbers)) if numbers else None
 
     def write_decision(self, event: DecisionEvent, version: str) -> None:
-        """Write a decision on a model version, and read it back.
+        """Write one decision on a model version, as what stands of it; see `write_version`."""
+        self.write_version(VersionRecord.of_event(event), version)
 
-        An event that comes again after a later audit's decision was written changes nothing.
+    def write_version(self, record: VersionRecord, version: str) -> None:
+        """Write what stands of a model version, and read it back.
+
+        First the evidence, then the tags and the description, then the decision, and the alias last; where a version
+        is approved no longer, the alias goes first.
 
         Raises:
-            RegistryError: when the version has other weights than the event says, the registry cannot be reached or
-                refuses, or what it holds afterwards is not what was written.
+            VersionGoneError: the registry has no such version any more.
+            RegistryError: when the version has other weights than the decision is of, the registry cannot be reached
+                or refuses, or what it holds afterwards is not what was written.
         """
+        event = record.event
         name = registered_name(event.model_id)
-        present = self._client.version(name, version)
+        present = self._present(event, version)
+        if not record.approved and APPROVED_ALIAS in present.aliases:
+            self._client.delete_alias(name, APPROVED_ALIAS)
+        evidence = lay_down(self._client, present, record)
+        tags = {**evidence, **version_tags(record)}
+        if SCOPE_TAG in present.tags:
+            tags = {SCOPE_TAG: NO_SCOPE} | tags
+        decision = {DECISION_TAG: tags.pop(DECISION_TAG)}
+        self._set(present, tags)
+        for key in present.tags:
+            if is_stale(key, tags):
+                self._client.delete_tag(name, version, key)
+        description = described(present.description, record)
+        if description != present.description:
+            self._client.describe(name, version, description)
+        # The decision comes after its evidence, and the mark that all is written after both.
+        self._set(present, decision)
+        holds = record.approved and self._is_newest(name, version, record.sequence)
+        if holds and APPROVED_ALIAS not in present.aliases:
+            self._client.set_alias(name, APPROVED_ALIAS, version)
+        self._verify(self._client.version(name, version), tags | decision, description, holds=holds)
+
+    def _present(self, event: DecisionEvent, version: str) -> ModelVersion:
+        name = registered_name(event.model_id)
+        try:
+            present = self._client.version(name, version)
+        except RegistryRefusedError as error:
+            if error.code != "RESOURCE_DOES_NOT_EXIST":
+                raise
+            raise VersionGoneError(
+                f"version {version} of {name} was deleted in MLflow at {self._client.uri}, so the decision of audit "
+                f"{event.audit_id} stands on record alone"
+            ) from error
         if present.tags.get(MODEL_DIGEST_TAG) != event.model_digest:
             raise RegistryError(
                 f"version {version} of {name} has the weights {visible(str(present.tags.get(MODEL_DIGEST_TAG)))}, but "
                 f"audit {event.audit_id} is of {event.model_digest}; find the version with ensure_version"
             )
-        written_tag = AUDIT_TAG_PREFIX + event.audit_id
-        if written_tag in present.tags and present.tags.get(AUDIT_ID_TAG) != event.audit_id:
-            return
-        approved = event.outcome is DecisionOutcome.APPROVE
-        if not approved and APPROVED_ALIAS in present.aliases:
-            self._client.delete_alias(name, APPROVED_ALIAS)
-        # The decision comes after its evidence, and the mark that all is written after both.
-        tags = {**decision_tags(event), written_tag: event.outcome.value}
-        if SCOPE_TAG in present.tags:
-            tags = {SCOPE_TAG: _NO_SCOPE} | tags
+        return present
+
+    def _set(self, present: ModelVersion, tags: Mapping[str, str]) -> None:
         for key, value in tags.items():
             if present.tags.get(key) != value:
-                self._client.set_tag(name, version, key, value)
-        if approved:
-            self._client.set_alias(name, APPROVED_ALIAS, version)
-        self._verify(self._client.version(name, version), tags, approved=approved)
+                self._client.set_tag(present.name, present.version, key, value)
 
-    def _verify(self, version: ModelVersion, tags: dict[str, str], *, approved: bool) -> None:
+    def _is_newest(self, name: str, version: str, sequence: int) -> bool:
+        """Whether the alias is for this version: it stays on one that was approved later, whoever is written again."""
+        try:
+            holder = self._client.version_by_alias(name, APPROVED_ALIAS)
+        except RegistryRefusedError as error:
+            if error.code not in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
+                raise
+            return True
+        if holder.version == version or holder.tags.get(DECISION_TAG) != DecisionOutcome.APPROVE:
+            return True
+        entry = holder.tags.get(ENTRY_TAG, "")
+        # Somebody may have written anything there; what is no number stands in nobody's way.
+        return not (entry.isdecimal() and len(entry) <= _MAX_DIGITS and int(entry) > sequence)
+
+    def _verify(self, version: ModelVersion, tags: Mapping[str, str], description: str, *, holds: bool) -> None:
         wrong = [key for key, value in tags.items() if version.tags.get(key) != value]
-        if (APPROVED_ALIAS in version.aliases) is not approved:
+        if (APPROVED_ALIAS in version.aliases) is not holds:
             wrong.append(f"alias {APPROVED_ALIAS}")
+        if version.description.strip() != description.strip():
+            wrong.append("description")
         if wrong:
             raise RegistryError(
                 f"MLflow at {self._client.uri} holds something else than was written for version {version.version} of "
@@ -167,7 +213,7 @@ class MlflowRegistry(UsesMlflow):
             model_digest=tags.get(MODEL_DIGEST_TAG),
             audit_id=tags.get(AUDIT_ID_TAG),
             outcome=tags.get(DECISION_TAG),
-            report_digest=tags.get(REPORT_DIGEST_TAG),
+            report_digest=_report_digest(tags),
             fingerprint=tags.get(FINGERPRINT_TAG),
         )
 
@@ -183,19 +229,7 @@ class MlflowRegistry(UsesMlflow):
         )
 
 
-def decision_tags(event: DecisionEvent) -> dict[str, str]:
-    """The tags of a decision, in the order in which they are written: evidence first."""
-    reasons = "; ".join(f"{reason.code}: {reason.text}" for reason in event.reasons)
-    tags = {
-        # Before all else: no approval is ever readable without it.
-        **({} if event.scope is None else {SCOPE_TAG: event.scope.value}),
-        FINGERPRINT_TAG: event.fingerprint,
-        "proctor.protocol_digest": event.protocol_digest,
-        REPORT_DIGEST_TAG: event.report_digest,
-        "proctor.report": event.report_path,
-        "proctor.audit_suite_id": event.audit_suite_id,
-        "proctor.reasons": reasons,
-        AUDIT_ID_TAG: event.audit_id,
-        DECISION_TAG: event.outcome.value,
-    }
-    return {key: cut_to_tag(value) for key, value in tags.items()}
+def _report_digest(tags: Mapping[str, str]) -> str | None:
+    """The digest of the report as a version's tags have it, those of an earlier Proctor too."""
+    new = tags.get(REPORT_TAG)
+    return tags.get(OLD_REPORT_TAG) if new is None else f"sha256:{new}"

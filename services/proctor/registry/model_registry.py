@@ -7,7 +7,9 @@ from typing import Final, Protocol, runtime_checkable
 from proctor.domain.decision import DecisionEvent
 from proctor.domain.errors import BadInputError, RegistryError
 from proctor.domain.plugins import ExtensionPoint
+from proctor.domain.registered_version import RegistryKind
 from proctor.registry.promotion import HeldVersion
+from proctor.registry.version_record import VersionRecord
 
 #: URI scheme → the class of the registry that is spoken to under it, which is given the URI.
 REGISTRIES: Final[ExtensionPoint[type]] = ExtensionPoint(
@@ -25,6 +27,10 @@ _DEFAULT: Final = "http"
 
 class RegistryUnavailableError(RegistryError):
     """The registry did not answer, or said that it cannot now: worth another attempt."""
+
+
+class VersionGoneError(RegistryError):
+    """The registry has no such version any more."""
 
 
 @runtime_checkable
@@ -51,6 +57,26 @@ class ModelRegistry(Protocol):
 
     def close(self) -> None:
         """Give back the connections."""
+        ...
+
+
+@runtime_checkable
+class EvidenceRegistry(ModelRegistry, Protocol):
+    """A registry that is given all that stands of a version, and not its decision alone."""
+
+    @property
+    def kind(self) -> RegistryKind | None:
+        """Under which name triggers ask for audits of its versions; None where they do not."""
+        ...
+
+    def write_version(self, record: VersionRecord, version: str) -> None:
+        """Write what stands of a model version. The same may come again, and changes nothing then.
+
+        Raises:
+            RegistryUnavailableError: the registry cannot be reached now.
+            VersionGoneError: it has no such version any more.
+            RegistryError: it refuses, or the version has other weights than the decision is of.
+        """
         ...
 
 
@@ -87,3 +113,8 @@ def open_registry(uri: str) -> ModelRegistry:
             "proctor.registry.model_registry.ModelRegistry"
         )
     return opened
+
+
+def kind_of(registry: ModelRegistry) -> RegistryKind | None:
+    """Under which name triggers ask for audits of a registry's versions; None where they do not."""
+    return registry.kind if isinstance(registry, EvidenceRegistry) else None

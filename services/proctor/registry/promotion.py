@@ -1,17 +1,20 @@
 """The promotion guard: whether a registry's word on a model version is borne out by the record. Pure.
 
 A tag is text that anyone with write access to the registry can set. So the version's tags prove nothing by themselves:
-they are held against the decision that is on record, and the report's document is digested again.
+they are held against what stands on record, over all suites that the version has to pass and with every sign-off and
+end of an approval, and the report's document is digested again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from proctor.domain.base import Frozen
 from proctor.domain.canonical import bytes_digest
 from proctor.domain.decision import DecisionEvent, DecisionOutcome, Reason, scope_caveat
 from proctor.domain.scope import Scope
+from proctor.domain.version_decision import VersionDecision
 
 
 class HeldVersion(NamedTuple):
@@ -27,14 +30,21 @@ class HeldVersion(NamedTuple):
 
 
 class OnRecord(NamedTuple):
-    """What the record holds of the audit that a version names."""
+    """What the record holds of a version, and of the audit that it names."""
 
     event: DecisionEvent | None
-    """None where no such audit was decided."""
-    registered_version: str | None
-    """The version that the decision was written on."""
+    """Of the audit that the version names; None where no such audit was decided."""
+    decision: VersionDecision | None
+    """What stands of the version now; None where nothing on record is of it."""
+    events: Mapping[str, DecisionEvent]
+    """The decisions on its weights, by audit."""
+    registered: frozenset[str]
+    """The versions on which decisions on these weights were written."""
     document: bytes | None
-    """The report's document; None where it is not in the artifact store, or not what it should be."""
+    """The document of the report that the version names; None where it is not in the artifact store, or not what it
+    should be."""
+    last_write: str = ""
+    """Why the registry could not be written the last time; empty where it could."""
 
 
 class GateCheck(Frozen):
@@ -58,39 +68,51 @@ class GateCheck(Frozen):
 
 
 def check(held: HeldVersion, record: OnRecord) -> GateCheck:
-    """The decision on record where everything agrees; nothing is approved where anything does not.
+    """What stands on record where everything agrees; nothing is approved where anything does not.
 
     A version that no audit has decided waits for one, which is a review.
     """
+    decision, event = record.decision, record.event
     if held.audit_id is None and held.outcome is None:
-        waiting = Reason(code="not_decided", text="No audit has decided on this version.")
-        return _of(held, DecisionOutcome.REVIEW, None, (waiting,))
+        reasons = () if decision is None else decision.reasons(record.events)
+        waiting = Reason(code="not_decided", text="The registry has no decision on this version yet.")
+        return _of(held, DecisionOutcome.REVIEW, None, (waiting, *reasons))
     faults = _faults(held, record)
-    if faults or record.event is None:
+    if faults or event is None or decision is None:
         return _of(held, None, None, faults)
-    return _of(held, record.event.outcome, record.event.scope, record.event.reasons)
+    return _of(held, decision.outcome, event.scope, decision.reasons(record.events))
 
 
 def _faults(held: HeldVersion, record: OnRecord) -> tuple[Reason, ...]:
-    event = record.event
+    event, decision = record.event, record.decision
     if event is None:
         text = f"The registry names the audit {held.audit_id or '(none)'}, and no decision of it is on record."
         return (Reason(code="not_on_record", text=text),)
+    stands = None if decision is None else decision.outcome.value
     found = []
     for code, what, here, there in (
-        ("outcome_differs", "decision", held.outcome, event.outcome.value),
+        ("outcome_differs", "decision", held.outcome, stands),
         ("model_differs", "digest of the weights", held.model_digest, event.model_digest),
         ("report_differs", "digest of the report", held.report_digest, event.report_digest),
         ("fingerprint_differs", "fingerprint of the suite", held.fingerprint, event.fingerprint),
-        ("version_differs", "version", held.version, record.registered_version),
     ):
         if here != there:
             text = f"The {what} is {here or '(none)'} in the registry and {there or '(none)'} on record."
             found.append(Reason(code=code, text=text))
+    if held.version not in record.registered:
+        named = ", ".join(sorted(record.registered)) or "(none)"
+        text = f"The version is {held.version} in the registry and {named} on record."
+        found.append(Reason(code="version_differs", text=text))
     if record.document is None:
         found.append(Reason(code="report_missing", text="The report's document is not in the artifact store."))
     elif bytes_digest(record.document) != event.report_digest:
         found.append(Reason(code="report_changed", text="The report's document is not the one that was decided on."))
+    # Why the record says otherwise by now: a sign-off, the end of an approval, a suite that is still to be run.
+    if decision is not None and any(one.code == "outcome_differs" for one in found):
+        found += decision.reasons(record.events)
+    if found and record.last_write:
+        text = f"The registry could not be written the last time: {record.last_write}"
+        found.append(Reason(code="not_written", text=text))
     return tuple(found)
 
 

@@ -19,6 +19,7 @@ def requests_of(triggers: Triggers, version: RegisteredVersion, origin: str) -> 
             suite_digest=one.digest,
             origin=origin,
             facts=facts,
+            suite_id=one.suite.audit_suite_id,
         )
         for one in triggers.of(version)
     ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final, NamedTuple, Protocol
 
-from proctor.domain.errors import RegistryError
 from proctor.domain.registered_version import (
     MAX_NAME_CHARACTERS,
     MAX_TAG_CHARACTERS,
@@ -14,13 +13,10 @@ from proctor.domain.registered_version import (
     RegistryKind,
 )
 from proctor.registry.mlflow_client import ModelVersion, RegistryRefusedError, UsesMlflow
+from proctor.registry.model_registry import VersionGoneError
 
 #: MLflow keeps prompts beside models, and marks them so.
 _PROMPT_TAG: Final = "mlflow.prompt.is_prompt"
-
-
-class VersionGoneError(RegistryError):
-    """The registry has no such version any more."""
 
 
 class VersionPage(NamedTuple):

@@ -33,6 +33,7 @@ from proctor.domain.private_benchmarks import NOTHING_MARKED, PrivateBenchmarks,
 from proctor.runtime.artifacts.location import s3_location
 from proctor.runtime.environment import EnvironmentSettings, Text, variable_of
 from proctor.runtime.operator_text import OperatorText, operator_text
+from proctor.runtime.public_address import public_address
 from proctor.runtime.timing import DEFAULT_TIMING, Timing
 
 #: The operator's endpoints: a JSON object, or @ and the path of a file that holds one.
@@ -141,6 +142,8 @@ class Settings(EnvironmentSettings):
     )
     """Of S3-compatible storage other than Amazon's; None where artifacts are in a folder."""
     registry_uri: Text | None = Field(default=None, repr=False)
+    dashboard_url: Annotated[Text, AfterValidator(public_address)] | None = None
+    """Where people reach the gateway's pages; None writes paths of this machine where a report is named."""
     endpoints: _Endpoints = Field(default_factory=dict)
     """Endpoint ids that a suite may name, each with where it is and what may be asked of it."""
     other_endpoints: OtherEndpoints = OtherEndpoints.LOOPBACK
@@ -183,8 +186,8 @@ class Settings(EnvironmentSettings):
             BadInputError: when PROCTOR_ENDPOINTS, or the file that it names behind an @, describes no endpoints,
                 PROCTOR_PRIVATE_BENCHMARKS no benchmarks or PROCTOR_CEILINGS no ceilings, PROCTOR_HUB_DATASETS holds
                 what is no pattern, PROCTOR_OTHER_ENDPOINTS, PROCTOR_LEDGER_CHECK, PROCTOR_RECORDS_MIGRATE or
-                PROCTOR_ENCODER_PRECISION is none of its words, PROCTOR_ARTIFACTS or the S3 endpoint names no place, or
-                a time limit is no number of seconds or days.
+                PROCTOR_ENCODER_PRECISION is none of its words, PROCTOR_DASHBOARD_URL is no address of a web page,
+                PROCTOR_ARTIFACTS or the S3 endpoint names no place, or a time limit is no number of seconds or days.
         """
         hub = HubAccess(
             # Set and empty it means none.

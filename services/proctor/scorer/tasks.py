@@ -117,6 +117,8 @@ def _decide(audit_id: str, manifest: AuditManifest) -> DecisionEvent:
     }
     for name, content in files.items():
         write_atomic(path.with_name(name), content)
+    # For who logs it with the model version, perhaps on another machine; the decision's entry has its digest.
+    store.put(files[path.name])
     event = event_of(audit_id, report, digest, str(path))
     digests = {name: bytes_digest(content) for name, content in files.items()}
     terms = ApprovalTerms(

@@ -17,7 +17,8 @@ from proctor.domain.registered_version import RegisteredVersion, RegistryKind
 from proctor.domain.submitter import TRIGGERS
 from proctor.domain.triggers import Triggers, TriggerSuite, filled
 from proctor.gateway.audits import LocalDesk
-from proctor.registry.version_source import VersionGoneError, VersionSource
+from proctor.registry.model_registry import VersionGoneError
+from proctor.registry.version_source import VersionSource
 from proctor.router.submit.gathering import gather
 from proctor.runtime.records.requests import AuditRequest, RequestState, RequestTakenError
 

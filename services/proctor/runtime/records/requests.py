@@ -56,6 +56,8 @@ class NewRequest(NamedTuple):
     origin: str
     facts: dict[str, Any] | None
     """What the event said of the version; None where the registry is to be asked."""
+    suite_id: str = ""
+    """Empty where it does not matter: no version waits for it."""
 
 
 class AuditRequest(NamedTuple):
@@ -74,6 +76,7 @@ class AuditRequest(NamedTuple):
     due_at: int
     """When it is looked at next, in seconds since 1970."""
     created_at: str
+    suite_id: str = ""
 
 
 class AuditRequests:

@@ -26,6 +26,7 @@ from proctor.runtime.private import prepare_database
 from proctor.runtime.records.actions import Actions, note
 from proctor.runtime.records.audit_list import AuditList, of_event, of_inputs, of_suite
 from proctor.runtime.records.audit_state import AuditOnRecord, AuditRecord, AuditState, UnreadableAudit
+from proctor.runtime.records.audited_versions import AuditedVersions
 from proctor.runtime.records.decision_log import LogView, NoKey, SigningKey, append, hold_log, log_view
 from proctor.runtime.records.engine import (
     AWAY_WAITS_S,
@@ -83,6 +84,7 @@ class Records:
         self.standings = Standings(self._engine)
         self.list = AuditList(self._engine)
         self.actions = Actions(self._engine)
+        self.versions = AuditedVersions(self._engine, self.standings)
         with ExitStack() as opening:
             opening.callback(self._engine.dispose)
             try:

@@ -72,6 +72,16 @@ REGISTRATIONS = sa.Table(
     sa.Column("audit_id", sa.String(64), primary_key=True),
     sa.Column("registry_version", sa.String(200), nullable=False),
 )
+#: What became of the last attempt to write an audit's decision to the registry.
+REGISTRY_WRITES = sa.Table(
+    "registry_writes",
+    METADATA,
+    sa.Column("audit_id", sa.String(64), primary_key=True),
+    sa.Column("registry_version", sa.String(200)),
+    sa.Column("outcome", sa.String(16), nullable=False),
+    sa.Column("error", sa.Text, nullable=False),
+    sa.Column("at", sa.String(32), nullable=False),
+)
 #: The decision log. Rows are added and never changed: the migration lays triggers that refuse the rest.
 DECISION_LOG = sa.Table(
     "decision_log",
@@ -142,7 +152,10 @@ AUDIT_REQUESTS = sa.Table(
     sa.Column("audit_id", sa.String(64)),
     sa.Column("due_at", sa.BigInteger, nullable=False),
     sa.Column("created_at", sa.String(32), nullable=False),
+    #: The suite's id; empty where it is not known.
+    sa.Column("suite_id", sa.Text, nullable=False, server_default=""),
     sa.Index("audit_requests_waiting", "state", "due_at"),
+    sa.Index("audit_requests_of_version", "registry", "model", "version"),
 )
 #: How far the reconciler has read a registry.
 REGISTRY_CURSORS = sa.Table(

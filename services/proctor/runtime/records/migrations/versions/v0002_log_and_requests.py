@@ -31,6 +31,7 @@ def upgrade() -> None:
     _make_standings()
     _make_lists_quick()
     _make_actions()
+    _make_registry_writes()
 
 
 def _make_decision_log() -> None:
@@ -213,6 +214,19 @@ def _make_actions() -> None:
         sqlite_autoincrement=True,
     )
     _only_add("actions", "actions are only ever added to")
+
+
+def _make_registry_writes() -> None:
+    op.add_column("audit_requests", sa.Column("suite_id", sa.Text, nullable=False, server_default=""))
+    op.create_index("audit_requests_of_version", "audit_requests", ["registry", "model", "version"])
+    op.create_table(
+        "registry_writes",
+        sa.Column("audit_id", sa.String(64), primary_key=True),
+        sa.Column("registry_version", sa.String(200)),
+        sa.Column("outcome", sa.String(16), nullable=False),
+        sa.Column("error", sa.Text, nullable=False),
+        sa.Column("at", sa.String(32), nullable=False),
+    )
 
 
 def _take_in(connection: sa.Connection) -> tuple[int, str | None]:
