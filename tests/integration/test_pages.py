@@ -13,16 +13,18 @@ import pytest
 
 from proctor.domain.canonical import bytes_digest
 from proctor.domain.decision import DecisionOutcome
+from proctor.domain.record.sign_off import SignedBy, Verb
 from proctor.router.inputs import AuditInputs
 from proctor.runtime.grpc.tokens import new_token
 from proctor.runtime.records.audit_state import AuditState
+from proctor.runtime.records.standings import NewSignOff
 from proctor.scorer.page.html import render
 from proctor.scorer.report.document import RunFacts
 from proctor.studies.record.checks import attestation_of
 from tests.decided_audits import put_decided, report_with
 from tests.integration.audit_support import AuditBench, audit_bench
 from tests.integration.http_gateway import client, serving_both
-from tests.record_samples import an_event
+from tests.record_samples import a_key, an_event
 
 
 @pytest.fixture
@@ -189,9 +191,9 @@ def test_a_page_that_somebody_changed_is_not_served_as_the_report(bench: AuditBe
     (folder / "report.html").write_text("<h1>Approved</h1>")
     (folder / "report.json").write_text("{}")
     assert "<span>Blocked</span>" in http.get(f"/audits/{audit}/report").text
-    assert (
-        bytes_digest(http.get(f"/audits/{audit}/report.json").content) == bench.records.decision(audit)["reportDigest"]
-    )  # type: ignore[index]
+    event = bench.records.decision(audit)
+    assert event is not None
+    assert bytes_digest(http.get(f"/audits/{audit}/report.json").content) == event["reportDigest"]
 
 
 def test_what_is_not_there_is_a_page_that_says_so(bench: AuditBench, http: httpx.Client) -> None:
@@ -239,3 +241,16 @@ def test_who_has_a_name_sees_the_audits_of_that_name(bench: AuditBench) -> None:
     with serving_both(bench.desk, tokens=tokens) as (_, url), client(url, tokens["ci"]) as http:
         assert listed(http.get("/audits")) == [mine]
         assert http.get(f"/audits/{other}").status_code == 404
+
+
+def test_what_a_person_signed_is_what_the_list_shows_and_finds(bench: AuditBench, http: httpx.Client) -> None:
+    audit = decided(bench, DecisionOutcome.BLOCK)
+    wanted = NewSignOff(
+        Verb.OVERRIDE, DecisionOutcome.APPROVE, SignedBy(name="anna", via="token"), "a known leak", "REV-1"
+    )
+    bench.records.standings.sign(audit, wanted, key=a_key())
+    assert listed(http.get("/audits?outcome=block")) == []
+    assert listed(http.get("/audits?outcome=approve")) == [audit]
+    page = http.get(f"/audits/{audit}").text
+    assert "Entry 2: a person" in page
+    assert "a known leak" in page

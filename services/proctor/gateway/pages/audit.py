@@ -10,10 +10,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from proctor.domain.canonical import canonical_json
-from proctor.domain.record.entry import LoggedEntry, plain_of
 from proctor.domain.submitter import Submitter
 from proctor.gateway.audits import LocalDesk
 from proctor.gateway.desk import UnknownAuditError
+from proctor.gateway.pages.entries import ShownEntry, shown_entry
 from proctor.gateway.pages.paces import Paces
 from proctor.gateway.pages.progress import said_of, steps_of
 from proctor.gateway.pages.report_files import REPORT_POLICY, document_of, page_of
@@ -24,18 +24,6 @@ from proctor.studies.record.checks import attestation_of
 
 #: Entries on one audit that a page shows: a decision, and what people said to it.
 _ENTRIES: Final = 100
-
-
-class ShownEntry(NamedTuple):
-    """An entry of the decision log as a page shows it."""
-
-    sequence: int
-    kind: str
-    time: str
-    digest: str
-    signed: bool
-    unsigned_because: str
-    content: dict[str, Any]
 
 
 class Looked(NamedTuple):
@@ -123,24 +111,6 @@ def _looked(desk: LocalDesk, audit: str) -> Looked:
         entries=tuple(shown_entry(one) for one in logged[:_ENTRIES]),
         n_entries=len(logged),
     )
-
-
-def shown_entry(logged: LoggedEntry) -> ShownEntry:
-    """An entry as it is shown; what cannot be read of it is left out."""
-    try:
-        entry = plain_of(logged.text)
-        content = entry["content"]
-        return ShownEntry(
-            sequence=logged.sequence,
-            kind=str(entry["kind"]),
-            time=str(entry["time"]),
-            digest=logged.digest,
-            signed=logged.signature is not None,
-            unsigned_because=str(entry.get("unsigned_because") or ""),
-            content=content if isinstance(content, dict) else {},
-        )
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return ShownEntry(logged.sequence, "unreadable", "", logged.digest, logged.signature is not None, "", {})
 
 
 def _attestation(desk: LocalDesk, audit: str, sequence: int) -> bytes:

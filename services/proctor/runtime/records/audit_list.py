@@ -133,7 +133,8 @@ class AuditList:
                     columns = {
                         **of_suite(row.suite),
                         **of_inputs(_said(row.inputs)),
-                        **of_event(_said(row.event or "")),
+                        # What a person signed meanwhile is not undone.
+                        "outcome": sa.func.coalesce(AUDITS.c.outcome, of_event(_said(row.event or ""))["outcome"]),
                     }
                     connection.execute(AUDITS.update().where(AUDITS.c.audit_id == row.audit_id).values(**columns))
             filled += len(page)
