@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+import sqlalchemy as sa
 
 from proctor.domain.canonical import bytes_digest
 from proctor.domain.decision import DecisionOutcome
@@ -18,13 +19,15 @@ from proctor.router.inputs import AuditInputs
 from proctor.runtime.grpc.tokens import new_token
 from proctor.runtime.records.audit_state import AuditState
 from proctor.runtime.records.standings import NewSignOff
+from proctor.runtime.signing import open_signing_key, read_public_key
 from proctor.scorer.page.html import render
 from proctor.scorer.report.document import RunFacts
-from proctor.studies.record.checks import attestation_of
+from proctor.studies.record.checks import attestation_of, check_export, trust_in
 from tests.decided_audits import put_decided, report_with
 from tests.integration.audit_support import AuditBench, audit_bench
 from tests.integration.http_gateway import client, serving_both
-from tests.record_samples import a_key, an_event
+from tests.record_samples import a_key, an_event, by_hand
+from tests.support import wait_until
 
 
 @pytest.fixture
@@ -98,9 +101,11 @@ def test_a_long_list_is_paged_without_a_gap_and_with_its_filters(bench: AuditBen
         if older is None:
             break
         address = older[1].replace("&amp;", "&")
-        # What is put on record meanwhile moves nothing.
+        # What is put on record meanwhile moves nothing; in the same second it may stand among what is still to come.
         bench.records.create_audit(f"late{len(seen)}", bench.suite_text("a"), {})
-    assert sorted(seen) == sorted(one.audit_id for n, one in enumerate(made) if n % 2)
+    assert len(seen) == len(set(seen))
+    found = sorted(one for one in seen if not one.startswith("late"))
+    assert found == sorted(one.audit_id for n, one in enumerate(made) if n % 2)
     assert seen == sorted(seen, key=lambda one: (bench.records.audit(one).created_at, one), reverse=True)
 
 
@@ -227,10 +232,8 @@ def test_pages_ask_for_a_token_where_the_gateway_does_and_lead_back(bench: Audit
         there = browser.post("/login", data={"token": token, "next": "/audits?state=failed"}, follow_redirects=True)
         assert there.url.query == b"state=failed"
         assert "anna" in there.text
-        csrf = re.search(r'name="csrf_token" value="([0-9a-f]{64})"', there.text)
-        assert csrf is not None
         assert token not in there.text
-        browser.post("/logout", data={"csrf_token": csrf[1]})
+        browser.post("/logout", data={"csrf_token": csrf_of(there.text)})
         assert browser.get("/audits").status_code == 303
 
 
@@ -254,3 +257,68 @@ def test_what_a_person_signed_is_what_the_list_shows_and_finds(bench: AuditBench
     page = http.get(f"/audits/{audit}").text
     assert "Entry 2: a person" in page
     assert "a known leak" in page
+
+
+def test_the_record_is_verified_when_asked_and_says_what_it_found(bench: AuditBench, http: httpx.Client) -> None:
+    key = open_signing_key(bench.settings.home, None)
+    audit = decided(bench, DecisionOutcome.APPROVE, key=key)
+    page = http.get("/record").text
+    (logged,) = bench.records.logged(audit)
+    assert logged.digest in page
+    assert "Not verified since" in page
+    http.post("/record/verify", data={"csrf_token": csrf_of(page)})
+    page = settled(http)
+    assert "<strong>Intact</strong>" in page
+    assert "1 entry, 1 of them signed" in page
+    with by_hand(bench.settings.records_url) as connection:
+        connection.execute(sa.text("UPDATE decisions SET event = '{}'"))
+    http.post("/record/verify", data={"csrf_token": csrf_of(page)})
+    page = settled(http)
+    assert "<strong>Not intact</strong>" in page
+    assert "its decision is not what the log says of it" in page
+
+
+def test_an_auditor_takes_along_what_verifies_by_itself(bench: AuditBench, http: httpx.Client, tmp_path: Path) -> None:
+    key = open_signing_key(bench.settings.home, None)
+    decided(bench, DecisionOutcome.APPROVE, key=key)
+    for name, path in {"record.jsonl": "export", "then.checkpoint": "checkpoint", "public.pem": "keys.pem"}.items():
+        answer = http.get(f"/record/{path}")
+        assert "attachment" in answer.headers["content-disposition"]
+        (tmp_path / name).write_bytes(answer.content)
+    trust = trust_in([read_public_key(tmp_path / "public.pem")])
+    checked = check_export(tmp_path / "record.jsonl", trust, [tmp_path / "then.checkpoint"])
+    assert checked.intact, checked.findings
+    assert checked.entries == 1
+
+
+def test_the_whole_record_is_for_who_sees_everything_and_nothing_is_posted_from_elsewhere(bench: AuditBench) -> None:
+    decided(bench, DecisionOutcome.APPROVE)
+    token = new_token()
+    with serving_both(bench.desk, tokens={"ci": token}) as (_, url), client(url, token) as http:
+        page = http.get("/record")
+        assert page.status_code == 200
+        assert "The last entries" not in page.text
+        for path in ("export", "checkpoint"):
+            assert http.get(f"/record/{path}").status_code == 403
+        refused = http.post("/record/verify", data={"csrf_token": "0" * 64})
+        assert refused.status_code == 403
+        assert refused.headers["content-type"].startswith("text/html")
+
+
+def csrf_of(page: str) -> str:
+    """What a form of the page holds."""
+    found = re.search(r'name="csrf_token" value="([0-9a-f]{64})"', page)
+    assert found is not None, page
+    return found[1]
+
+
+def settled(http: httpx.Client) -> str:
+    """The page of the record when its verification has ended."""
+    pages: list[str] = []
+
+    def ended() -> bool:
+        pages.append(http.get("/record").text)
+        return "Being verified" not in pages[-1]
+
+    wait_until(ended, what="the end of the verification")
+    return pages[-1]

@@ -10,7 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from proctor.domain.canonical import canonical_json
-from proctor.domain.submitter import Submitter
+from proctor.domain.standing import Standing
+from proctor.domain.submitter import Role, Submitter
 from proctor.gateway.audits import LocalDesk
 from proctor.gateway.desk import UnknownAuditError
 from proctor.gateway.pages.entries import ShownEntry, shown_entry
@@ -32,6 +33,7 @@ class Looked(NamedTuple):
     status: AuditStatus
     audit: AuditView
     event: dict[str, Any] | None
+    standing: Standing | None
     entries: tuple[ShownEntry, ...]
     n_entries: int
 
@@ -53,6 +55,8 @@ def one_audit_pages(shell: Shell) -> APIRouter:
             suite=looked.audit.suite,
             fingerprint=looked.audit.card.fingerprint,
             event=looked.event,
+            standing=looked.standing,
+            may_sign=caller.may(Role.REVIEWER),
             entries=looked.entries,
             n_entries=looked.n_entries,
             steps=steps_of(status.state),
@@ -108,6 +112,7 @@ def _looked(desk: LocalDesk, audit: str) -> Looked:
         status=desk.look(audit_id),
         audit=view(desk.records, audit_id),
         event=desk.records.decision(audit_id),
+        standing=desk.records.standings.standing_of(audit_id),
         entries=tuple(shown_entry(one) for one in logged[:_ENTRIES]),
         n_entries=len(logged),
     )

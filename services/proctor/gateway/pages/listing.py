@@ -43,18 +43,28 @@ def listing_of(query: Mapping[str, str]) -> Listing:
         model_id=_name("model", query),
         suite_id=_name("suite", query),
     )
-    before = _name("before", query)
+    before = place_of_text(query.get("before", ""))
+    return Listing(wanted, None if before is None else Place(*before))
+
+
+def place_text(place: tuple[str, str]) -> str:
+    """A place, a time and an audit, as it stands in an address."""
+    return _APART.join(place)
+
+
+def place_of_text(text: str) -> tuple[str, str] | None:
+    """The place that stands in an address; None where none does.
+
+    Raises:
+        FieldError: when it is none.
+    """
+    before = _name("before", {"before": text})
     if before is None:
-        return Listing(wanted, None)
-    created_at, apart, audit_id = before.partition(_APART)
+        return None
+    time, apart, audit_id = before.partition(_APART)
     if not apart:
         raise FieldError(f"before is {visible(before)}, and no place in a list")
-    return Listing(wanted, Place(created_at, audit_id))
-
-
-def place_text(place: Place) -> str:
-    """A place as it stands in an address."""
-    return _APART.join(place)
+    return time, audit_id
 
 
 def _one_of(name: str, query: Mapping[str, str], known: tuple[str, ...]) -> str | None:

@@ -12,6 +12,7 @@ from proctor.gateway.pages.assets import asset_routes
 from proctor.gateway.pages.audit import one_audit_pages
 from proctor.gateway.pages.audits import audit_pages
 from proctor.gateway.pages.login import login_pages
+from proctor.gateway.pages.record import record_pages
 from proctor.gateway.pages.shell import Entry, Shell
 
 
@@ -26,6 +27,7 @@ class Pages(NamedTuple):
 PAGES: Final = (
     Pages(audit_pages, Entry("/audits", "Audits")),
     Pages(one_audit_pages),
+    Pages(record_pages, Entry("/record", "Record")),
     Pages(login_pages),
 )
 

@@ -170,6 +170,12 @@ class LogView:
                 return
             after = rows[-1].sequence
 
+    def newest(self, limit: int) -> list[LoggedEntry]:
+        """The last entries, the newest first."""
+        found = sa.select(DECISION_LOG).order_by(DECISION_LOG.c.sequence.desc()).limit(limit)
+        rows = self._connection.execute(found).all()
+        return [LoggedEntry(row.sequence, row.entry, row.digest, row.signature) for row in rows]
+
     def of_audit(self, audit_id: str) -> list[LoggedEntry]:
         """The entries on one audit, in the log's order."""
         return logged_on(self._connection, audit_id)
