@@ -13,6 +13,7 @@ from pydantic import Field
 from proctor import __version__
 from proctor.domain.base import Frozen
 from proctor.domain.canonical import json_digest
+from proctor.domain.log_origin import CHAT, DECODING_SETTINGS, UNKNOWN, LogOrigin
 from proctor.domain.suite import Suite
 from proctor.domain.suite_plugins import BACKEND, plugins_of
 
@@ -61,12 +62,15 @@ class ProtocolCard(Frozen):
         return json_digest(card | ({"plugins": plugins} if plugins else {}))
 
 
-def protocol_card(suite: Suite, contents: ContentDigests, *, evaluator_version: str) -> ProtocolCard:
+def protocol_card(
+    suite: Suite, contents: ContentDigests, *, evaluator_version: str, log: LogOrigin | None = None
+) -> ProtocolCard:
     """Lay out a suite as a protocol card.
 
     Every field of the suite but the budget is on the card, so any other changed field changes the fingerprint. Paths,
     governance and privacy, which take no part in the score, stand under the run, so they leave `protocol_digest` alone.
-    A raised budget lets the same audit go on.
+    A raised budget lets the same audit go on. Where answers came from logs, what those do not record of the asking is
+    unknown; where they record all of it, the `protocol_digest` is that of an audit that asked.
     """
     plain = suite.plain()
     dataset, perturbation, scoring = plain["dataset_config"], plain["perturbation_config"], plain["scoring_config"]
@@ -92,12 +96,16 @@ def protocol_card(suite: Suite, contents: ContentDigests, *, evaluator_version: 
     }
     # Not written where it is the default, so that suites keep the fingerprints of the time before it.
     profile = {"profile": governance.pop("profile")} if "profile" in governance else {}
+    # Not written where the model was asked, so that cards keep the fingerprints of the time before it.
+    answers = {"answers_from_logs": log.on_card()} if log is not None else {}
+    unrecorded = {CHAT, *DECODING_SETTINGS} - set(log.settings) if log is not None else set[str]()
+    prompt, decoding = plain["prompt_config"], plain["decoding_config"]
     split = {key: dataset.pop(key) for key in ("dataset_variant", "split", "selection", "sample_size", "sampling_seed")}
     return ProtocolCard(
         task_set={**dataset, "content_digest": contents.dataset},
         split=split,
-        prompt_template=plain["prompt_config"],
-        decoding_policy=plain["decoding_config"],
+        prompt_template={**prompt, **({"chat_template": UNKNOWN} if CHAT in unrecorded else {})},
+        decoding_policy={name: UNKNOWN if name in unrecorded else value for name, value in decoding.items()},
         metric=plain["metric_config"],
         evaluator_version=evaluator_version,
         model_run_config={
@@ -113,6 +121,7 @@ def protocol_card(suite: Suite, contents: ContentDigests, *, evaluator_version: 
                 "router": router_run,
                 **({"solvers": solvers_run} if solvers_run else {}),
                 "governance": governance,
+                **answers,
             },
         },
         contamination_policy={

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 #: How a log says that an answer was cut at its token limit: OpenAI and vLLM, Anthropic and Inspect, Gemini, TGI.
 CUT: Final = frozenset({"length", "max_tokens", "max_length", "model_length", "max_output_tokens"})
@@ -11,6 +12,8 @@ CUT: Final = frozenset({"length", "max_tokens", "max_length", "model_length", "m
 SILENT: Final = frozenset({"", "unknown", "none", "null"})
 #: What an extractor that found nothing writes: nothing, or lm-evaluation-harness's word for it.
 UNREAD: Final = frozenset({"", "[invalid]"})
+#: Settings of one log, each that is different. One that has more was asked in as many ways.
+MAX_SETTINGS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,11 @@ class LoggedAnswer:
     """The target as the log tells it: an answer, or a worked solution that ends in one."""
     samples: tuple[str, ...] = ()
     """Further texts to the same question, beside `text`."""
+    prompt: str | None = None
+    """All that the model was sent, where it was one text; None where the log does not say so."""
+    trial: str | None = None
+    """The trial of a suite of which an exported task says that it is this row."""
+    input_tokens: int | None = None
 
     @property
     def truncated(self) -> bool | None:
@@ -47,6 +55,16 @@ class LoggedAnswer:
     def unread(self) -> bool:
         """Whether the log says that the extractor found no answer in the text."""
         return self.answer is not None and self.answer.strip() in UNREAD
+
+
+@dataclass(frozen=True, slots=True)
+class AskedWith:
+    """Settings under which a log says that answers were drawn, from a row on."""
+
+    line: int
+    values: Mapping[str, Any]
+    """By the names of `Decoding` (temperature, top_p, max_tokens, seed, stop as a list), and `chat`, whether the prompt
+    was a message of a chat. What is not recorded is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +81,10 @@ class RunLog:
     """Most tokens that an answer could have; None where the log does not say."""
     regraded: bool = False
     """Whether Proctor graded the texts again; otherwise the grades are the log's own."""
+    model: str | None = None
+    """The model as the log calls it."""
+    asked_with: tuple[AskedWith, ...] = ()
+    """The settings that the log records, each that is different once; empty where it records none."""
 
     def cut(self, answer: LoggedAnswer) -> bool | None:
         """Whether an answer was cut at a token limit: by its finish reason, else by its tokens and the limit.

@@ -29,7 +29,9 @@ class AuditView(NamedTuple):
     @property
     def card(self) -> ProtocolCard:
         """The protocol card, with the full model digest once the endpoint has been asked."""
-        return protocol_card(self.resolved_suite, self.inputs.contents, evaluator_version=evaluator_version())
+        return protocol_card(
+            self.resolved_suite, self.inputs.contents, evaluator_version=evaluator_version(), log=self.inputs.log
+        )
 
     @property
     def resolved_suite(self) -> Suite:

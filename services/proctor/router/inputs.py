@@ -10,6 +10,7 @@ from pydantic import Field
 from proctor.domain.base import Frozen
 from proctor.domain.card import ContentDigests
 from proctor.domain.endpoint import EndpointSpec
+from proctor.domain.log_origin import LogOrigin
 from proctor.domain.messages import Priority
 from proctor.domain.submitter import LOCAL_NAME
 from proctor.domain.trial import PARAPHRASE_STAGE, Decoding
@@ -67,6 +68,8 @@ class AuditInputs(Frozen):
     calibration: str | None = None
     questions: str | None = added(None, since=2)
     """Digest of the QuestionSet, where the gate keeps a margin to the benchmark's other items."""
+    log: LogOrigin | None = added(None, since=2)
+    """Where the answers come from, where they were taken from logs."""
 
     model_digest: str | None = None
     model_digest_verified: bool = False

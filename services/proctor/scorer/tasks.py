@@ -30,6 +30,7 @@ from proctor.scorer.channels.registry import files_of
 from proctor.scorer.grading.ahead import RecentGrades, grade_and_store
 from proctor.scorer.grading.loading import StoredMessages, StoredStage, load_rows, load_shown
 from proctor.scorer.grading.targets import TargetsCache
+from proctor.scorer.logged import with_origin
 from proctor.scorer.page.html import render
 from proctor.scorer.report.assembly import Asked, assemble, suspects
 from proctor.scorer.report.document import RunFacts, to_json
@@ -95,6 +96,7 @@ def _decide(audit_id: str, manifest: AuditManifest) -> DecisionEvent:
     clean_models = OnRecord(made.controls, manifest.model_digest, variants.index.rewordings_digest)
     stages = {kind: StoredStage(store, digest) for kind, digest in manifest.asked.items()}
     result = score(ChannelInputs(suite, items, rows, clean_models, StoredMessages(store, manifest), stages))
+    decision = with_origin(result.decision, manifest.card)
     wanted = {item.item_id for item in suspects(result.evidence)}
     report = assemble(
         manifest,
@@ -102,7 +104,7 @@ def _decide(audit_id: str, manifest: AuditManifest) -> DecisionEvent:
         rows,
         load_shown(store, manifest, targets, rows, wanted),
         result.evidence,
-        result.decision,
+        decision,
         versions={"proctor": __version__, "numpy": version("numpy"), "scipy": version("scipy")},
     )
     causes = tuple(sorted({f"A shard was given up: {dead.cause}" for dead in manifest.dead}))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from proctor.cli.audits.importing import import_logs
 from proctor.cli.audits.options import priority_option
 from proctor.cli.audits.showing import list_audits, show, watch
 from proctor.cli.audits.steering import cancel, pause, resume, submit
@@ -22,7 +23,7 @@ def audit() -> None:
     """Audit a model version for benchmark contamination."""
 
 
-for command in (submit, show, watch, list_audits, pause, resume, cancel):
+for command in (submit, import_logs, show, watch, list_audits, pause, resume, cancel):
     audit.add_command(command)
 
 

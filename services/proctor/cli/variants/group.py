@@ -163,35 +163,92 @@ def diff(a: Path, b: Path, home: Path, output: str) -> None:
 
 @variants.command()
 @_SUITE
-@click.argument("file", type=_PATH)
+@click.argument("file", metavar="[FILE]", type=_PATH, required=False)
 @home_option
-@click.option("--with-rejections", is_flag=True, help="Also write what was turned away, and why.")
-@click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
+@click.option(
+    "--as",
+    "form",
+    type=click.Choice(["jsonl", "lm-eval", "inspect"]),
+    default="jsonl",
+    show_default=True,
+    help="jsonl: the library's own form, in FILE. lm-eval, inspect: a task of that harness, in the folder --output.",
+)
+@click.option(
+    "--output",
+    "folder",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="The folder for a task's files; made if it is not there.",
+)
+@click.option("--with-rejections", is_flag=True, help="Also write what was turned away, and why; of jsonl alone.")
+@click.option("--force", is_flag=True, help="Overwrite files that exist.")
 @format_option
-def export(suite_file: Path, file: Path, home: Path, with_rejections: bool, force: bool, output: str) -> None:
-    """Write the variants of SUITE to FILE, one JSON object a line, for another team to review and pin.
+def export(
+    suite_file: Path,
+    file: Path | None,
+    home: Path,
+    form: str,
+    folder: Path | None,
+    with_rejections: bool,
+    force: bool,
+    output: str,
+) -> None:
+    """Write the variants of SUITE to FILE, or its prompts as a task of another harness.
 
-    The first line says what made them (suite, settings, encoder, gate) and holds the digest of the lines after it. The
-    same library gives the same bytes; the digest that is printed is the whole file's.
+    FILE has one JSON object a line, for another team to review and pin. The first line says what made them (suite,
+    settings, encoder, gate) and holds the digest of the lines after it. The same library gives the same bytes; the
+    digest that is printed is the whole file's.
+
+    With --as lm-eval or --as inspect: every prompt that an audit by SUITE would ask, canonical and reworded, as a task
+    of lm-evaluation-harness or of Inspect, for whoever runs models there and not here. What the library lacks is
+    reworded first. Run the task as the command that is printed says, then give the logs to `proctor audit import`: the
+    decision is that of an audit that asked the model itself. A manifest.json beside the task has the digest of each
+    prompt. docs/logs.md walks through both.
 
     \b
     Examples:
       proctor variants export suite.json variants.jsonl
       proctor variants export suite.json all.jsonl --with-rejections
+      proctor variants export suite.json --as lm-eval --output task
+      proctor variants export suite.json --as inspect --output task
 
-    JSON keys: file, digest, items, variants, rejections, items_missing, conclusion.
+    JSON keys: file, digest, items, variants, rejections, items_missing, conclusion. Of a task: folder, harness, task,
+    plan_digest, items, prompts, files[], command, notes[], conclusion.
     """
     from proctor.cli.terminal import print_json, say
-    from proctor.cli.variants.exporting import export_suite
     from proctor.cli.variants.opening import settings_of
 
-    settings = settings_of(home)
-    document = export_suite(suite_file, file, settings, with_rejections=with_rejections, overwrite=force)
+    _check_target(form, file, folder, with_rejections)
+    if folder is not None:
+        from proctor.cli.variants.exporting_task import export_task
+
+        document = export_task(
+            suite_file, folder, settings_of(home), harness=form, overwrite=force, progress=lambda t: say(t, err=True)
+        )
+        told = [*document["notes"], f"In {folder}: {document['command']}"]
+    else:
+        from proctor.cli.variants.exporting import export_suite
+
+        assert file is not None
+        document = export_suite(suite_file, file, settings_of(home), with_rejections=with_rejections, overwrite=force)
+        told = [f"digest {document['digest']}"]
     if output == "json":
         print_json(document)
     else:
         say(document["conclusion"])
-        say(f"digest {document['digest']}")
+        for line in told:
+            say(line)
+
+
+def _check_target(form: str, file: Path | None, folder: Path | None, with_rejections: bool) -> None:
+    """Raises UsageError where what is to be written and where do not go together."""
+    if form == "jsonl":
+        if file is None or folder is not None:
+            raise click.UsageError("give FILE, the file to write; --output is for --as lm-eval and --as inspect")
+    elif folder is None or file is not None:
+        raise click.UsageError(f"--as {form} writes several files: name their folder with --output DIR, and no FILE")
+    elif with_rejections:
+        raise click.UsageError("--with-rejections is of --as jsonl alone: a harness asks what was admitted")
 
 
 @variants.command("import")

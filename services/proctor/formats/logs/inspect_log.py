@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from proctor.domain.errors import BadInputError
-from proctor.domain.run_log import LoggedAnswer, RunLog
+from proctor.domain.run_log import AskedWith, LoggedAnswer, RunLog
 from proctor.formats.faults import shown
 from proctor.formats.logs.archive import check_archive
 from proctor.formats.logs.checks import Grades, Ids, graded_columns, one_limit, question_digest, refuse, told
@@ -32,6 +32,18 @@ _BEGINNING: Final = re.compile(r'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:\
 _UNREAD: Final = {"messages", "events", "store"}
 # Not by inspect_ai's value_to_float, which makes 0 of whatever it does not know.
 _LETTERS: Final = {"C": 1, "I": 0, "P": 0.5, "N": 0, "yes": 1, "no": 0}
+#: Providers that send a prompt as it is; every other sends messages.
+_COMPLETIONS: Final = frozenset({"openai-api-completions", "vllm-completions"})
+#: Settings that have another name in a suite.
+_SETTINGS: Final = {"stop_seqs": "stop"}
+#: Settings of a model call that are about how it is made, and not what is answered.
+_OF_TRANSPORT: Final = frozenset(
+    {
+        "max_retries", "timeout", "attempt_timeout", "stream_idle_timeout", "max_connections", "adaptive_connections",
+        "cache_prompt", "batch", "extra_headers", "logprobs", "top_logprobs", "prompt_logprobs", "parallel_tool_calls",
+        "internal_tools", "max_tool_output", "fail_on_refusal",
+    }
+)  # fmt: skip
 #: Limits of a whole sample that cut the last answer.
 _CUTTING: Final = {"token": "max_tokens", "context": "model_length"}
 
@@ -42,6 +54,18 @@ class _Epoch(NamedTuple):
     number: int
     position: int
     sample: EvalSample
+
+
+class _Samples(NamedTuple):
+    """What a log holds."""
+
+    samples: list[EvalSample]
+    limit: int | None
+    """The token limit of a model call."""
+    model: str
+    asked_with: AskedWith
+    sent_as_given: bool
+    """Whether nothing but the sample's input was sent: no solver but `generate`, and no system message."""
 
 
 class _Score(NamedTuple):
@@ -59,18 +83,26 @@ def read_inspect_log(path: Path, kind: str) -> tuple[RunLog, ...]:
     Raises:
         BadInputError: where inspect_ai is missing, it cannot read the file, or a sample is not what it should be.
     """
-    source = str(path)
-    samples, limit = _samples(path, kind)
+    held = _samples(path, kind)
+    return _runs(str(path), _rows(str(path), held), held)
+
+
+def read_ungraded(path: Path, kind: str) -> RunLog:
+    """The answers alone, graded or not. Raises as `read_inspect_log`."""
+    held = _samples(path, kind)
+    return _run(str(path), "ungraded", tuple(row for row, _ in _rows(str(path), held)), held)
+
+
+def _rows(source: str, held: _Samples) -> list[tuple[LoggedAnswer, EvalSample]]:
     epochs: dict[str, list[_Epoch]] = {}
     ids = Ids(source)
-    for position, sample in enumerate(samples, 1):
+    for position, sample in enumerate(held.samples, 1):
         item_id = ids.read(sample.id, position, "id", within=f"epoch {sample.epoch}")
         epochs.setdefault(item_id, []).append(_Epoch(sample.epoch, position, sample))
-    return _runs(source, [_row(item_id, sorted(asked)) for item_id, asked in epochs.items()], limit)
+    return [_row(item_id, sorted(asked), as_given=held.sent_as_given) for item_id, asked in epochs.items()]
 
 
-def _samples(path: Path, kind: str) -> tuple[list[EvalSample], int | None]:
-    """The log's samples, and the token limit of a model call."""
+def _samples(path: Path, kind: str) -> _Samples:
     if kind == "eval":
         check_archive(path)
     try:
@@ -94,10 +126,33 @@ def _samples(path: Path, kind: str) -> tuple[list[EvalSample], int | None]:
     if not log.samples:
         refuse(str(path), 1, f"a log of Inspect without samples (status {log.status}): there is nothing to compare")
     limits = [config.max_tokens for config in (log.plan.config, log.eval.model_generate_config)]
-    return log.samples, one_limit([limit for limit in limits if limit is not None][:1])
+    steps = [step.solver.rpartition("/")[2] for step in (*log.plan.steps, *filter(None, [log.plan.finish]))]
+    settings = _settings(log)
+    return _Samples(
+        samples=log.samples,
+        limit=one_limit([limit for limit in limits if limit is not None][:1]),
+        model=log.eval.model,
+        asked_with=AskedWith(1, settings),
+        sent_as_given=steps == ["generate"] and "system_message" not in settings,
+    )
 
 
-def _row(item_id: str, epochs: Sequence[_Epoch]) -> tuple[LoggedAnswer, EvalSample]:
+def _settings(log: EvalLog) -> dict[str, Any]:
+    """The settings of the log's model calls by the names of `AskedWith`; the task's go before the model's.
+
+    A setting that is not there was not sent, and what the server then did nobody knows. Stop texts and a seed are
+    another matter: what sends none asks for none.
+    """
+    plain = {
+        **log.eval.model_generate_config.model_dump(exclude_none=True),
+        **log.plan.config.model_dump(exclude_none=True),
+    }
+    settings = {_SETTINGS.get(name, name): value for name, value in plain.items() if name not in _OF_TRANSPORT}
+    chat = log.eval.model.partition("/")[0] not in _COMPLETIONS
+    return {"seed": None, "stop": [], **settings, "chat": chat}
+
+
+def _row(item_id: str, epochs: Sequence[_Epoch], *, as_given: bool) -> tuple[LoggedAnswer, EvalSample]:
     """An item's answer, without a grade yet, and the sample of its first epoch."""
     (_, position, sample), *others = epochs
     question = _question(sample)
@@ -112,10 +167,13 @@ def _row(item_id: str, epochs: Sequence[_Epoch]) -> tuple[LoggedAnswer, EvalSamp
         text=sample.output.completion,
         finish_reason=_CUTTING.get(limit or "", stopped),
         tokens=sample.output.usage.output_tokens if sample.output.usage is not None else None,
+        input_tokens=sample.output.usage.input_tokens if sample.output.usage is not None else None,
         error=sample.error.message if sample.error is not None else None,
         question=question,
         expected=told(sample.target),
         samples=tuple(other.sample.output.completion for other in others if other.sample.error is None),
+        prompt=_prompt(sample) if as_given else None,
+        trial=trial if isinstance(trial := (sample.metadata or {}).get("trial_id"), str) else None,
     )
     return answer, sample
 
@@ -127,7 +185,19 @@ def _question(sample: EvalSample) -> str | None:
     return asked[-1] if asked else None
 
 
-def _runs(source: str, rows: Sequence[tuple[LoggedAnswer, EvalSample]], limit: int | None) -> tuple[RunLog, ...]:
+def _prompt(sample: EvalSample) -> str | None:
+    """The one text that was sent; None where there were other messages beside it, which the model saw too."""
+    if isinstance(sample.input, str):
+        return sample.input
+    only = sample.input[0] if len(sample.input) == 1 else None
+    return only.content if only is not None and only.role == "user" and isinstance(only.content, str) else None
+
+
+def _run(source: str, extractor: str, answers: tuple[LoggedAnswer, ...], held: _Samples) -> RunLog:
+    return RunLog(source, "inspect", extractor, answers, held.limit, model=held.model, asked_with=(held.asked_with,))
+
+
+def _runs(source: str, rows: Sequence[tuple[LoggedAnswer, EvalSample]], held: _Samples) -> tuple[RunLog, ...]:
     scored = [(row, sample, _scores(sample)) for row, sample in rows]
     names = dict.fromkeys(name for row, _, scores in scored if row.error is None for name in scores)
     if not names:
@@ -140,7 +210,7 @@ def _runs(source: str, rows: Sequence[tuple[LoggedAnswer, EvalSample]], limit: i
     for name in graded_columns(columns):
         grades = Grades(source)
         answers = tuple(_graded(row, sample, name, scores.get(name), grades) for row, sample, scores in scored)
-        runs.append(RunLog(source, "inspect", name, answers, limit))
+        runs.append(_run(source, name, answers, held))
     return tuple(runs)
 
 
@@ -176,6 +246,12 @@ def _fits(log: LogFile) -> bool:
     return isinstance(log.document.get("eval"), dict) and isinstance(log.document.get("samples"), list)
 
 
+def _kind(log: LogFile) -> str:
+    return "eval" if log.data.startswith(_ARCHIVE) else "json"
+
+
 INSPECT: Final = LogFormat(
-    _fits, lambda log: read_inspect_log(log.path, "eval" if log.data.startswith(_ARCHIVE) else "json")
+    _fits,
+    lambda log: read_inspect_log(log.path, _kind(log)),
+    ungraded=lambda log: read_ungraded(log.path, _kind(log)),
 )

@@ -2,16 +2,18 @@
 
 Counting rows as items would double n. A row's grade is under the name of its metric; `doc_hash` is the digest of the
 document, by which items are paired as well as by `doc_id`. Of an item asked several times (`repeats`), the first text
-is the answer and the others are its samples.
+is the answer and the others are its samples. What was sent is the one text of a row's one request, or of its one user
+message; what an exported task says of itself stands in the document.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
-from typing import Any, Final
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
 
-from proctor.domain.run_log import LoggedAnswer, RunLog
+from proctor.domain.run_log import MAX_SETTINGS, AskedWith, LoggedAnswer, RunLog
 from proctor.formats.faults import shown
 from proctor.formats.logs.checks import FirstFault, Grades, Ids, one_limit, refuse, text_or_none, told
 from proctor.formats.logs.log_file import LogFile
@@ -25,6 +27,9 @@ UNFILTERED: Final = "none"
 #: Where tasks keep the question in their document; the prompt has examples and a template around it.
 _QUESTIONS: Final = ("question", "query", "problem", "prompt", "input", "text")
 _LIMITS: Final = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
+#: Settings that have another name in a suite.
+_SETTINGS: Final = {"until": "stop", **dict.fromkeys(_LIMITS, "max_tokens")}
+TITLE: Final = "lm-evaluation-harness"
 
 
 def read_lm_eval(source: str, rows: Iterable[Row]) -> tuple[RunLog, ...]:
@@ -38,6 +43,7 @@ def read_lm_eval(source: str, rows: Iterable[Row]) -> tuple[RunLog, ...]:
     answers: dict[str, list[LoggedAnswer]] = {}
     metrics: dict[str, str] = {}
     limits: set[Any] = set()
+    settings: dict[str, AskedWith] = {}
     for line, values in rows:
         for needed in ("doc_id", "resps"):
             if needed not in values:
@@ -53,6 +59,9 @@ def read_lm_eval(source: str, rows: Iterable[Row]) -> tuple[RunLog, ...]:
         digest = values.get("doc_hash")
         texts = _texts(values["resps"])
         limits.add(_limit(values.get("arguments")))
+        sent = _sent(values.get("arguments"))
+        settings.setdefault(repr(sorted(sent.settings.items())), AskedWith(line, sent.settings))
+        document = values.get("doc")
         answers.setdefault(extractor, []).append(
             LoggedAnswer(
                 item_id=item_id,
@@ -63,13 +72,17 @@ def read_lm_eval(source: str, rows: Iterable[Row]) -> tuple[RunLog, ...]:
                 text=texts[0] if texts else None,
                 finish_reason=text_or_none(values.get("finish_reason"), source, line, "finish_reason"),
                 error=error,
-                question=_question(values.get("doc")),
+                question=_question(document),
                 expected=told(values.get("target")),
                 samples=texts[1:],
+                prompt=sent.prompt,
+                trial=_trial(document),
             )
         )
-    limit = one_limit(limits)
-    return tuple(RunLog(source, "lm-evaluation-harness", name, tuple(found), limit) for name, found in answers.items())
+    limit, asked_with = one_limit(limits), tuple(settings.values())[:MAX_SETTINGS]
+    return tuple(
+        RunLog(source, TITLE, name, tuple(found), limit, asked_with=asked_with) for name, found in answers.items()
+    )
 
 
 def _metric(source: str, line: int, values: dict[str, Any]) -> str:
@@ -100,6 +113,50 @@ def _texts(resps: Any) -> tuple[str, ...]:
 def _question(document: Any) -> str | None:
     values = (document.get(name) for name in _QUESTIONS) if isinstance(document, dict) else ()
     return next((value for value in values if isinstance(value, str) and value.strip()), None)
+
+
+class _Sent(NamedTuple):
+    prompt: str | None
+    settings: Mapping[str, Any]
+    """By the names of `AskedWith`; those that it does not know under the log's own."""
+
+
+def _sent(arguments: Any) -> _Sent:
+    """What a row says was sent to the model: `{"gen_args_0": {"arg_0": prompt, "arg_1": settings}}`."""
+    request = arguments.get("gen_args_0") if isinstance(arguments, dict) and len(arguments) == 1 else None
+    if not isinstance(request, dict):
+        return _Sent(None, {})
+    text, given = request.get("arg_0"), request.get("arg_1")
+    # A chat is written as the JSON of its messages, alone in a list.
+    chat = isinstance(text, list)
+    prompt = _only_message(text) if isinstance(text, list) else text
+    if not isinstance(prompt, str):
+        return _Sent(None, {})
+    said = given.items() if isinstance(given, dict) else ()
+    settings: dict[str, Any] = {_SETTINGS.get(str(name), str(name)): value for name, value in said}
+    # Whether it is drawn at random is the temperature's to say; at none, it is not.
+    settings.pop("do_sample", None)
+    if "stop" in settings:
+        settings["stop"] = [settings["stop"]] if isinstance(settings["stop"], str) else settings["stop"]
+    return _Sent(prompt, {**settings, "chat": chat})
+
+
+def _only_message(written: list[Any]) -> str | None:
+    """The one user message of a chat; None where there are others beside it, which the model saw too."""
+    try:
+        messages = json.loads(written[0]) if len(written) == 1 and isinstance(written[0], str) else None
+    except (ValueError, RecursionError):
+        return None
+    message = messages[0] if isinstance(messages, list) and len(messages) == 1 else None
+    if not isinstance(message, dict) or message.get("role") != "user":
+        return None
+    content = message.get("content")
+    return content if isinstance(content, str) else None
+
+
+def _trial(document: Any) -> str | None:
+    trial = document.get("trial_id") if isinstance(document, dict) else None
+    return trial if isinstance(trial, str) else None
 
 
 def _limit(arguments: Any) -> int | None:

@@ -19,3 +19,6 @@ class LogFormat:
     read: Callable[[LogFile], Sequence[RunLog]]
     """The runs of a file that fits, one for each filter, scorer or metric, the log's own primary one first. Raises
     BadInputError with file and line at the first row that is not what it should be."""
+    ungraded: Callable[[LogFile], RunLog] | None = None
+    """What was asked and answered, whatever the log makes of it; by default the first of `read`. For a tool whose logs
+    may have no grades. Raises as `read`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from proctor.domain.errors import BadInputError
 from proctor.domain.plugins import ExtensionPoint
-from proctor.domain.run_log import LoggedAnswer, RunLog
+from proctor.domain.run_log import MAX_SETTINGS, AskedWith, LoggedAnswer, RunLog
 from proctor.formats.faults import shown
 from proctor.formats.logs.checks import Ids, refuse
 from proctor.formats.logs.log_file import KNOWN, LogFile
@@ -33,7 +33,7 @@ LOG_FORMATS: Final = ExtensionPoint(
         "eval_trust": f"{_HERE}.eval_trust:EVAL_TRUST",
     },
 )
-_TEXTS: Final = ("content", "answer", "text", "finish_reason", "error", "question", "expected")
+_TEXTS: Final = ("content", "answer", "text", "finish_reason", "error", "question", "expected", "prompt", "trial")
 
 
 def read_log(path: str | Path) -> tuple[RunLog, ...]:
@@ -52,6 +52,22 @@ def read_log(path: str | Path) -> tuple[RunLog, ...]:
             raise
         return runs
     return tuple(own.read(log))
+
+
+def read_answers(path: str | Path) -> RunLog:
+    """What was asked and answered, by a log of any format that `read_log` reads, whether or not it was graded there.
+
+    Raises:
+        BadInputError: as `read_log`.
+    """
+    log = LogFile.of(Path(path))
+    try:
+        own = _own_format(log)
+    except BadInputError:
+        if (runs := _read_by_plugin(log)) is None:
+            raise
+        return runs[0]
+    return own.read(log)[0] if own.ungraded is None else own.ungraded(log)
 
 
 def _own_format(log: LogFile) -> LogFormat:
@@ -126,6 +142,8 @@ def _check(source: str, runs: Sequence[Any], reader: str) -> None:
         limit = run.token_limit
         if not isinstance(run.extractor, str) or not (limit is None or (isinstance(limit, int) and limit > 0)):
             raise BadInputError(f"{source}: {reader} gave a run with a wrong extractor or token_limit")
+        if not _says_settings(run):
+            raise BadInputError(f"{source}: {reader} gave a run with a wrong model or asked_with")
     answers = sum(len(run.answers) for run in runs)
     if answers > LOG_ROWS.rows:
         raise BadInputError(f"{source}: {reader} found {answers:,} answers; at most {LOG_ROWS.rows:,} are read")
@@ -156,9 +174,22 @@ def _fault(given: Any) -> str | None:
     odd = [name for name in _TEXTS if not isinstance(getattr(answer, name), str | None)]
     if odd or not all(isinstance(text, str) for text in answer.samples):
         return f"whose {odd[0] if odd else 'samples'} is no text"
-    if answer.tokens is not None and (not isinstance(answer.tokens, int) or answer.tokens < 0):
-        return f"with {shown(answer.tokens)} tokens"
+    for tokens in (answer.tokens, answer.input_tokens):
+        if tokens is not None and (not isinstance(tokens, int) or tokens < 0):
+            return f"with {shown(tokens)} tokens"
     return None
+
+
+def _says_settings(run: Any) -> bool:
+    return (
+        isinstance(run.model, str | None)
+        and isinstance(run.asked_with, tuple)
+        and len(run.asked_with) <= MAX_SETTINGS
+        and all(isinstance(one, AskedWith) and isinstance(one.line, int) for one in run.asked_with)
+        and all(
+            isinstance(one.values, Mapping) and all(isinstance(k, str) for k in one.values) for one in run.asked_with
+        )
+    )
 
 
 def _texts(answer: LoggedAnswer) -> list[str]:

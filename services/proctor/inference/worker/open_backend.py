@@ -7,6 +7,7 @@ from typing import Any, Final
 from proctor.domain.backends import BACKENDS
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import BadInputError, EndpointError, PluginError
+from proctor.domain.log_origin import LOG_BACKEND
 from proctor.inference.worker.backend import Backend, Server
 from proctor.inference.worker.window import MAX_REQUESTS, Window
 from proctor.runtime.settings import Settings
@@ -24,6 +25,12 @@ def open_backend(spec: EndpointSpec, settings: Settings) -> Backend:
             have several.
         EndpointError: the packages that the backend needs are not installed.
     """
+    if spec.backend == LOG_BACKEND:
+        # Before the registry is looked into: no plug-in of that name may stand in for what was checked when it was
+        # taken in.
+        from proctor.inference.logged import LogBackend
+
+        return LogBackend(spec, settings)
     if not spec.replicas and spec.discovery is None:
         return _server(spec) or _in_process(spec, settings)
     if spec.backend == IN_PROCESS:

@@ -12,6 +12,7 @@ from proctor.domain.backends import BACKENDS
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import EndpointError, ProctorError
 from proctor.domain.levels import MAX_FAILED_SHARE
+from proctor.domain.log_origin import LOG_BACKEND
 from proctor.domain.trial import Completion, Decoding, Trial
 from proctor.inference.worker.backend import Backend, Probe, printable
 from proctor.inference.worker.open_backend import open_backend
@@ -117,7 +118,7 @@ def _naming_plugin(spec: EndpointSpec) -> Iterator[None]:
     except ProctorError:
         raise
     except Exception as error:
-        if spec.backend in BACKENDS.built_in:
+        if spec.backend in (*BACKENDS.built_in, LOG_BACKEND):
             raise
         whose = f"the backend {spec.backend!r} of {BACKENDS.origin(spec.backend)}"
         logger.exception("%s raised", whose)

@@ -10,6 +10,7 @@ from proctor.domain.card import ContentDigests
 from proctor.domain.gate_calibration import WITHOUT_MARGIN
 from proctor.domain.hub import NO_HUB, HubAccess
 from proctor.domain.item import Item
+from proctor.domain.log_origin import LogOrigin
 from proctor.domain.manifest import ItemSet, QuestionSet
 from proctor.domain.suite import Suite
 from proctor.formats.clusters import related_notes
@@ -21,6 +22,7 @@ from proctor.router.submit.allowed import hold_private
 from proctor.router.submit.endpoints import asked_endpoints
 from proctor.router.submit.privacy import private_by_content
 from proctor.router.submit.prompt_sizes import check_sizes
+from proctor.router.submit.solvers import solver_endpoints
 from proctor.router.transmission import check_options
 from proctor.runtime.settings import Settings
 
@@ -37,6 +39,8 @@ class AuditData(NamedTuple):
     """Of the whole benchmark; None where the gate keeps no margin to its other items."""
     notes: tuple[str, ...]
     """What a person should know of the data, e.g. that the file holds fewer items than the sample asks for."""
+    log: LogOrigin | None = None
+    """Where the answers come from, where they were taken from logs and nobody is asked."""
 
 
 def gather(
@@ -95,5 +99,6 @@ def hold_content_private(data: AuditData, settings: Settings) -> None:
         BadInputError: when an endpoint of the suite is not approved for such.
     """
     why = private_by_content(data.contents.dataset, data.items.items, settings)
-    for field, found in asked_endpoints(data.suite, settings).items():
+    asked = asked_endpoints(data.suite, settings) if data.log is None else solver_endpoints(data.suite, settings)
+    for field, found in asked.items():
         hold_private(why, found, field)

@@ -11,8 +11,11 @@ from sqlalchemy.exc import IntegrityError
 from proctor.domain.action import Action, Verb
 from proctor.domain.canonical import bytes_digest, short_id
 from proctor.domain.card import evaluator_version, protocol_card
+from proctor.domain.endpoint import EndpointSpec
+from proctor.domain.log_origin import LOG_BACKEND, LogOrigin
 from proctor.domain.messages import Priority
 from proctor.domain.submitter import LOCAL, Submitter
+from proctor.domain.suite import Suite
 from proctor.router.audit import inputs_of
 from proctor.router.inputs import AuditInputs
 from proctor.router.states import Cause, before
@@ -29,7 +32,7 @@ from proctor.runtime.settings import Settings
 
 def subject_of(data: AuditData, submitter: Submitter) -> str:
     """The subject that `submit` would put a suite on record under. Nothing is stored."""
-    card = protocol_card(data.suite, data.contents, evaluator_version=evaluator_version())
+    card = protocol_card(data.suite, data.contents, evaluator_version=evaluator_version(), log=data.log)
     return _subject(card.fingerprint, put_items(_Unstored(), data.items), submitter)
 
 
@@ -106,20 +109,18 @@ def submit(
         StoreError: when the record store went away meanwhile.
     """
     suite = data.suite
-    terms = terms_of(suite, settings, submitter.name)
+    terms = terms_of(suite, settings, submitter.name, from_logs=data.log is not None)
     hold_content_private(data, settings)
-    audited = resolve_endpoint(suite, settings, at_terminal=at_terminal)
+    endpoints = _resolved(suite, settings, at_terminal) if data.log is None else _of_logs(suite, data.log)
     steered: dict[str, Any] = {
-        "endpoint": audited,
-        "paraphraser": resolve_paraphraser(suite, settings, at_terminal=at_terminal),
-        "router": resolve_router(suite, settings, at_terminal=at_terminal),
-        "solvers": resolve_solvers(suite, audited, settings, at_terminal=at_terminal),
+        **endpoints,
+        "solvers": resolve_solvers(suite, endpoints["endpoint"], settings, at_terminal=at_terminal),
         "priority": priority,
         "paused": False,
         "terms": terms,
         "submitter": submitter.name,
     }
-    card = protocol_card(suite, data.contents, evaluator_version=evaluator_version())
+    card = protocol_card(suite, data.contents, evaluator_version=evaluator_version(), log=data.log)
     items = put_items(artifacts, data.items)
     subject = _subject(card.fingerprint, items, submitter)
     inputs = AuditInputs(
@@ -129,6 +130,7 @@ def submit(
         calibration=artifacts.put(data.calibration) if data.calibration is not None else None,
         questions=put_model(artifacts, data.questions) if data.questions is not None else None,
         contents=data.contents,
+        log=data.log,
         **steered,
     )
     detail: dict[str, Any] = {"priority": priority.value} | ({} if request is None else {"request": request})
@@ -158,3 +160,19 @@ def submit(
             )
         if advanced:
             return Submission(latest, True)
+
+
+def _resolved(suite: Suite, settings: Settings, at_terminal: bool) -> dict[str, Any]:
+    """The endpoints of the models that an audit asks."""
+    return {
+        "endpoint": resolve_endpoint(suite, settings, at_terminal=at_terminal),
+        "paraphraser": resolve_paraphraser(suite, settings, at_terminal=at_terminal),
+        "router": resolve_router(suite, settings, at_terminal=at_terminal),
+    }
+
+
+def _of_logs(suite: Suite, log: LogOrigin) -> dict[str, Any]:
+    """The same where answers are taken from logs: nobody is asked, so the suite's endpoints need not be known here."""
+    named = {"served_name": suite.model.name_on_endpoint, "model_version": suite.model.model_version}
+    chat = suite.prompt.chat_template == "user"
+    return {"endpoint": EndpointSpec(backend=LOG_BACKEND, url=log.url, chat=chat, **named)}

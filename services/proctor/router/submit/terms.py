@@ -6,23 +6,32 @@ from proctor.domain.ceilings import CEILINGS
 from proctor.domain.errors import BadInputError
 from proctor.domain.submitter import LOCAL_NAME
 from proctor.domain.suite import Suite
+from proctor.router.submit.allowed import Allowed
 from proctor.router.submit.endpoints import audited_endpoint, paraphraser_endpoint, router_endpoint
 from proctor.router.submit.solvers import solver_endpoints
 from proctor.router.terms import Terms
 from proctor.runtime.settings import Settings
 
 
-def terms_of(suite: Suite, settings: Settings, submitter: str = LOCAL_NAME) -> Terms:
+def terms_of(suite: Suite, settings: Settings, submitter: str = LOCAL_NAME, *, from_logs: bool = False) -> Terms:
     """The terms of a suite, with the ceilings and prices that the operator gave its submitter and the endpoints.
+
+    Args:
+        suite: names the endpoints.
+        settings: the operator's.
+        submitter: whose ceilings hold.
+        from_logs: whether answers are taken from logs, so that only solvers are asked.
 
     Raises:
         BadInputError: when an endpoint may not be asked, or the cost is limited and one of them has no prices.
     """
-    asked = {
-        "answer": audited_endpoint(suite, settings),
-        "paraphrase": paraphraser_endpoint(suite, settings),
-        "transmit": router_endpoint(suite, settings),
-    }
+    asked: dict[str, Allowed | None] = {}
+    if not from_logs:
+        asked = {
+            "answer": audited_endpoint(suite, settings),
+            "paraphrase": paraphraser_endpoint(suite, settings),
+            "transmit": router_endpoint(suite, settings),
+        }
     solvers = solver_endpoints(suite, settings).values()
     ceilings = settings.ceilings.of(submitter).budget
     for found in (*asked.values(), *solvers):

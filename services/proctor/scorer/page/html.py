@@ -15,6 +15,7 @@ from markupsafe import Markup
 from proctor.domain.decision import DecisionOutcome
 from proctor.domain.trial import Outcome
 from proctor.scorer import headline
+from proctor.scorer.logged import whence
 from proctor.scorer.page import phrases, view
 from proctor.scorer.page.visible import visible
 from proctor.scorer.report.document import Report, RunFacts, report_digest
@@ -83,6 +84,7 @@ def render(report: Report, *, run: RunFacts | None = None, digest: str | None = 
             headline=view.HEADLINES[report.decision.outcome],
             scope=scope.value,
             scope_caveat=view.scope_caveat(report.decision.outcome, scope),
+            answers_from=whence(report.card),
             harder_wordings=view.harder_wordings(report),
             why=view.why(report),
             numbers=headline.deciding_numbers(report),

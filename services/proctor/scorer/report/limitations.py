@@ -5,10 +5,12 @@ from __future__ import annotations
 from proctor.domain.decision import Decision, DecisionOutcome, scope_caveat
 from proctor.domain.evidence import CleanControl, Evidence
 from proctor.domain.limitation import Limitation
+from proctor.domain.log_origin import LOG_BACKEND
 from proctor.domain.manifest import AuditManifest
 from proctor.evidence.perturbation.rewording_cost import not_on_record
 from proctor.scorer.channels.plugin_calls import gap_of, limitations_of_plugin
 from proctor.scorer.channels.registry import CHANNELS, plugins_of
+from proctor.scorer.logged import limitations_of_logs
 from proctor.scorer.page.phrases import count, counted
 
 
@@ -97,7 +99,8 @@ def limitations(
     if decision.outcome is DecisionOutcome.BLOCK and found is not None:
         harder = not_on_record(found, suite.scoring, suite.governance)
         special += [harder] if harder is not None else []
-    if not manifest.model_digest_verified:
+    special += limitations_of_logs(manifest.card)
+    if not manifest.model_digest_verified and manifest.backend != LOG_BACKEND:
         add(
             "weights_not_proven",
             "The endpoint did not prove which weights it serves. That it is the pinned version is the operator's word.",
