@@ -20,7 +20,7 @@ from proctor.domain.submitter import LOCAL, Submitter
 from proctor.domain.suite_budget import BudgetSection
 from proctor.formats.suites import load_suite
 from proctor.gateway.audits import LocalDesk
-from proctor.gateway.rates import Rates
+from proctor.gateway.rates import MAX_CHANGES_PER_MINUTE, Changes, Rates
 from proctor.gateway.rpc import audit_pb2 as pb
 from proctor.router.budget import exceeded
 from proctor.router.ledger.types import Spent
@@ -229,6 +229,19 @@ def test_an_operator_s_ceiling_stops_an_audit_whose_own_budget_is_higher_or_none
     own = exceeded(Terms(budget=BudgetSection(max_tokens=10), ceilings=BudgetSection(max_tokens=10**6)), SPENT)
     assert own is not None
     assert own.startswith("the budget stops the audit: budget_config.max_tokens is 10")
+
+
+def test_changes_of_a_caller_are_bounded_in_a_minute_whatever_the_ceilings() -> None:
+    now = [0.0]
+    changes = Changes(lambda: now[0])
+    for _ in range(MAX_CHANGES_PER_MINUTE):
+        changes.take("ci")
+    now[0] = 20.0
+    with pytest.raises(LimitError, match="'ci' may change something 600 times a minute, and has: try again in 40 s"):
+        changes.take("ci")
+    changes.take("anna")
+    now[0] = 60.0
+    changes.take("ci")
 
 
 def test_an_audit_s_terms_hold_the_ceilings_of_its_submitter(bench: AuditBench) -> None:

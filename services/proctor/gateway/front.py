@@ -22,7 +22,7 @@ from proctor.gateway.desk import Submitted, UnknownAuditError
 from proctor.gateway.fields import FieldError
 from proctor.gateway.limits import Limits
 from proctor.gateway.oidc.bearer import Bearers, Verified
-from proctor.gateway.rates import Rates
+from proctor.gateway.rates import Changes, Rates
 from proctor.runtime.grpc.calls import Places, Turns
 from proctor.runtime.grpc.tokens import Tokens, shown_token
 
@@ -115,6 +115,7 @@ class Front:
         self._uploading = Turns(limits.max_uploads, 1 if several else limits.max_uploads)
         self._submitting = asyncio.Semaphore(limits.max_submissions)
         self._rates = Rates()
+        self._changes = Changes()
         self._leaving = asyncio.Event()
 
     @property
@@ -172,14 +173,16 @@ class Front:
         with places.of(caller.name):
             yield caller
 
-    @staticmethod
-    def hold_to(caller: Submitter, role: Role) -> None:
-        """Refuse what a caller's role does not include.
+    def hold_to(self, caller: Submitter, role: Role) -> None:
+        """Let a caller do what takes this role, before it is done: a change counts as one.
 
         Raises:
-            ForbiddenError: when it does not.
+            ForbiddenError: when their role does not include it.
+            LimitError: when they made too many changes within a minute.
         """
         hold_to(caller, role)
+        if role is not Role.VIEWER:
+            self._changes.take(caller.name)
 
     async def submit(
         self,
@@ -199,7 +202,7 @@ class Front:
             LimitError: when the caller submits too often.
             BadInputError: when the message cannot be read, or as `LocalDesk.submit_attached`.
         """
-        hold_to(caller, Role.OPERATOR)
+        self.hold_to(caller, Role.OPERATOR)
         desk = self.desk.of(caller)
         self._rates.take(caller.name, desk.ceilings.max_submissions_per_hour)
         async with self._uploading.of(caller.name):

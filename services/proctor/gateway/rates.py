@@ -1,4 +1,4 @@
-"""How often a submitter submits, over the last hour."""
+"""How often a caller changes something: submissions over the last hour, and every change over the last minute."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from typing import Final
 from proctor.domain.ceilings import CEILINGS, LimitError
 
 _HOUR_S: Final = 3_600.0
+_MINUTE_S: Final = 60.0
+#: Changes of one caller in a minute: more than a person or a pipeline makes, and less than wears out the stores.
+MAX_CHANGES_PER_MINUTE: Final = 600
 
 
 class Rates:
@@ -31,9 +34,8 @@ class Rates:
         """
         if most is None:
             return
-        now, taken = self._clock(), self._taken[submitter]
-        while taken and taken[0] <= now - _HOUR_S:
-            taken.popleft()
+        now = self._clock()
+        taken = _recent(self._taken, submitter, now - _HOUR_S)
         if len(taken) >= most:
             wait = f"again in {taken[0] + _HOUR_S - now:,.0f} s" if taken else "when the operator raises the ceiling"
             raise LimitError(
@@ -41,3 +43,33 @@ class Rates:
                 f"and has: try {wait}"
             )
         taken.append(now)
+
+
+class Changes:
+    """Changes through this gateway: submissions, steering and sign-offs, whether they come to anything or not."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._made: dict[str, deque[float]] = defaultdict(deque)
+
+    def take(self, caller: str) -> None:
+        """Count a change, if it may be made.
+
+        Raises:
+            LimitError: when the caller made too many in the last minute.
+        """
+        now = self._clock()
+        made = _recent(self._made, caller, now - _MINUTE_S)
+        if len(made) >= MAX_CHANGES_PER_MINUTE:
+            raise LimitError(
+                f"'{caller}' may change something {MAX_CHANGES_PER_MINUTE} times a minute, and has: try again in "
+                f"{made[0] + _MINUTE_S - now:,.0f} s"
+            )
+        made.append(now)
+
+
+def _recent(times: dict[str, deque[float]], name: str, since: float) -> deque[float]:
+    found = times[name]
+    while found and found[0] <= since:
+        found.popleft()
+    return found
