@@ -13,7 +13,7 @@ _OF_AUDIT = re.compile(rf"proctor:\{{(?P<audit>[^}}]+)\}}:(stages|asked|spent|[^
 #: These are all audits': of a pool of servers, and of the workers.
 _SHARED = re.compile(
     r"proctor:(pool:\{[0-9a-f]+\}:(credits|claimed|wants|pace|breaker|probes|suspects)"
-    r"|pools:\{working\}|presence:\{presence\}:(seen|workers|held)|tries:\{[0-9a-f]{32}\})"
+    r"|turn:retention|pools:\{working\}|presence:\{presence\}:(seen|workers|held)|tries:\{[0-9a-f]{32}\})"
 )
 
 

@@ -17,9 +17,12 @@ import pytest
 import redis
 import sqlalchemy as sa
 
+from proctor.domain.decision import DecisionOutcome
 from proctor.domain.errors import BadInputError, StoreError
+from proctor.domain.record.sign_off import Verb
+from proctor.domain.submitter import LOCAL
 from proctor.router.ledger.store import Ledger, PlannedShard
-from proctor.router.retention.daily import retain_once
+from proctor.router.retention.daily import retain_once, retaining
 from proctor.router.retention.forgetting import MIN_RETENTION_DAYS, Forgotten, Period, forget
 from proctor.router.retention.kept import KeptDigests
 from proctor.runtime.artifacts.local import LocalArtifacts
@@ -28,7 +31,12 @@ from proctor.runtime.artifacts.packing import object_name
 from proctor.runtime.records.audit_state import AuditState
 from proctor.runtime.records.store import Records
 from proctor.runtime.settings import Settings
+from proctor.runtime.signing import known_keys
+from proctor.studies.record.checks import check_store, trust_in
+from proctor.studies.review import reviews_of
 from tests.hostile.limited import run_limited
+from tests.record_samples import a_key, an_event, lay
+from tests.support import wait_until
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 OLD = timedelta(days=40)
@@ -425,6 +433,65 @@ def test_a_turn_that_fails_or_is_broken_off_is_anybodys(deployment: Deployment) 
     stop.set()
     assert retain_once(deployment.settings, PERIOD, stop) is not None
     assert retain_once(deployment.settings, PERIOD, threading.Event()) is not None
+
+
+def test_a_suite_s_own_period_takes_effect_by_itself_in_a_running_deployment(deployment: Deployment) -> None:
+    assert deployment.settings.retention_days is None
+    short, long = evidence_of(deployment, "short"), evidence_of(deployment, "long")
+    orphan = deployment.put(b"a completion set that came second")
+    stays = deployment.audit("short", AuditState.DECIDED, evidence=short, suite_days=30)
+    deployment.audit("long", AuditState.DECIDED, evidence=long, suite_days=365)
+    with retaining(deployment.settings):
+        wait_until(lambda: not any(deployment.there(digest) for digest in (*short, orphan)))
+    assert all(deployment.there(digest) for digest in (*long, *stays))
+
+
+@pytest.mark.parametrize(("suite_days", "goes"), [(41, False), (39, True), (1, True)])
+def test_by_the_suites_alone_nothing_goes_before_the_first_is_past_its_period(
+    deployment: Deployment, suite_days: int, goes: bool
+) -> None:
+    evidence, orphan = evidence_of(deployment, "a"), deployment.put(b"orphan")
+    deployment.audit("a", AuditState.DECIDED, evidence=evidence, suite_days=suite_days)
+    deployment.audit("b", AuditState.CANCELLED, evidence=evidence_of(deployment, "b"), suite_days=365)
+    found = deployment.forget(Period(None))
+    assert found.past == (["a-1"] if goes else [])
+    assert deployment.there(evidence[0]) is not goes
+    assert deployment.there(orphan) is not goes
+
+
+def test_a_cancelled_audit_keeps_what_it_asked_for_its_suite_s_period_from_its_submission(
+    deployment: Deployment,
+) -> None:
+    evidence = evidence_of(deployment, "a")
+    deployment.audit("a", AuditState.CANCELLED, evidence=evidence, suite_days=30)
+    deployment.forget(Period(None))
+    assert all(deployment.there(digest) for digest in evidence)
+    with deployment.records._engine.begin() as connection:
+        at = (NOW - timedelta(days=31)).isoformat(timespec="seconds")
+        connection.execute(sa.text("UPDATE audits SET created_at = :at"), {"at": at})
+    deployment.forget(Period(None))
+    assert not any(deployment.there(digest) for digest in evidence)
+
+
+def test_the_record_is_intact_after_prompts_and_completions_have_gone(deployment: Deployment) -> None:
+    home, report = deployment.settings.home, b'{"report":"document"}'
+    evidence = evidence_of(deployment, "a")
+    stays = deployment.audit("a", AuditState.DECIDED, evidence=evidence, decided=None, suite_days=30)
+    stays.append(deployment.put(report))
+    event = an_event("a-1", report)
+    assert deployment.records.decide("a-1", event, files={"report.json": event["reportDigest"]}, key=a_key())
+    lay(home / "reports" / "a-1", "report.json", report)
+    reviews_of(deployment.settings, deployment.records, lambda message: None).sign(
+        "a-1", Verb.REJECT, DecisionOutcome.BLOCK, LOCAL, "Looked.", "QA-1"
+    )
+    later = datetime.now(UTC) + timedelta(days=31)
+    gone = deque(forget(deployment.records, deployment.ledger, deployment.store, Period(None), now=later), maxlen=1)[0]
+    assert gone.past == ["a-1"]
+    assert not any(deployment.there(digest) for digest in evidence)
+    assert all(deployment.there(digest) for digest in stays)
+    trust = trust_in([a_key().signer, *known_keys(home, None)])
+    checked = check_store(deployment.records, deployment.store, home, trust)
+    assert (checked.findings, checked.entries, checked.reports) == ((), 2, 1)
 
 
 @pytest.mark.parametrize("text", ["a week", "-30", "30.5", "٣٠"])

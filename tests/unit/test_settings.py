@@ -153,7 +153,7 @@ def test_a_folder_whose_name_is_no_utf_8_is_one_all_the_same(tmp_path: Path) -> 
         ("PROCTOR_LEDGER_CHECK", "refuse or warn; unset it for refuse"),
         ("PROCTOR_RECORDS_MIGRATE", "auto or never; unset it for auto"),
         ("PROCTOR_ENCODER_PRECISION", "fp32 or bf16; unset it for fp32"),
-        ("PROCTOR_RETENTION_DAYS", "a number of days; unset it for ever"),
+        ("PROCTOR_RETENTION_DAYS", "a number of days; unset it for what each suite says"),
         ("PROCTOR_OUTAGE_S", "a number of seconds above 0"),
     ],
 )

@@ -153,8 +153,8 @@ def test_a_suite_with_a_period_of_its_own_is_told_what_the_period_does(tmp_path:
         return [line for line in validated(file) if "result_retention_days" in line]
 
     (note,) = notes(30)
-    assert "result_retention_days 30 removes nothing by itself" in note
-    assert "proctor artifacts prune" in note
+    assert "result_retention_days 30: a router removes this audit's prompts and completions" in note
+    assert "PROCTOR_RETENTION_DAYS" in note
     assert notes(365) == []
 
 

@@ -50,7 +50,7 @@ def prune(days: int, override_suites: bool, dry_run: bool, home: Path, output: s
     What two audits share goes when both may lose it. Broken off, the same command goes on.
 
     Needs the ledger: that of the stack that runs in the home, or of PROCTOR_LEDGER_URL; else Valkey is started in the
-    home for the time it takes. PROCTOR_RETENTION_DAYS has the router do the same once a day.
+    home for the time it takes. The router does the same by itself once a day, by what each suite says.
 
     \b
     Examples:

@@ -106,9 +106,9 @@ def less_than_expected(suite: Suite) -> list[str]:
         )
     if governance.result_retention_days != unset.result_retention_days:
         notes.append(
-            f"governance.result_retention_days {governance.result_retention_days} removes nothing by itself: where the "
-            "operator removes old prompts and completions (`proctor artifacts prune`), this audit's stay at least so "
-            "long, unless --override-suites is given; its report is kept"
+            f"governance.result_retention_days {governance.result_retention_days}: a router removes this audit's "
+            "prompts and completions so long after its decision (after 8 days at the earliest, and later where the "
+            "operator's PROCTOR_RETENTION_DAYS is more); its report and its record are kept"
         )
     return notes
 

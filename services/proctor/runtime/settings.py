@@ -115,7 +115,8 @@ _Ceilings = Annotated[
 ]
 #: What is too short or too long is said by whoever applies it.
 _Days = Annotated[
-    Annotated[int, Field(ge=0, lt=10**9)] | None, Field(description="a number of days; unset it for ever")
+    Annotated[int, Field(ge=0, lt=10**9)] | None,
+    Field(description="a number of days; unset it for what each suite says"),
 ]
 _Folder = Annotated[Path, BeforeValidator(lambda said: Path(said))]
 
@@ -160,7 +161,7 @@ class Settings(EnvironmentSettings):
     benchmarks: _Folder = Field(default_factory=lambda said: said["home"] / "benchmarks")
     """Folder of benchmark files, for suites that name a benchmark and no file."""
     retention_days: _Days = None
-    """After how many days a router removes prompts and completions; None is never."""
+    """For how many days a router keeps prompts and completions at least; None is for as long as their suite says."""
     # Excluded, because these two are more than a variable each: `to_environment` adds them.
     hub: InstanceOf[HubAccess] = Field(default=UNSAID_HUB, exclude=True)
     """What suites may read of the Hugging Face Hub; its address and token come from HF_ENDPOINT and HF_TOKEN."""

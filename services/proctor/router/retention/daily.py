@@ -28,14 +28,11 @@ _PAUSE_S: Final = 0.005
 
 @contextmanager
 def retaining(settings: Settings) -> Iterator[None]:
-    """Forget what is past `PROCTOR_RETENTION_DAYS` while the block lasts; nothing where that is not set.
+    """While the block lasts, forget what is past its suite's period, and past `PROCTOR_RETENTION_DAYS` where it is set.
 
     Raises:
         BadInputError: the period is out of range.
     """
-    if settings.retention_days is None:
-        yield
-        return
     period, stop = Period(settings.retention_days), threading.Event()
     thread = threading.Thread(target=_retain, args=(settings, period, stop), name="retention", daemon=True)
     thread.start()
@@ -81,9 +78,10 @@ def _forget(records: Records, ledger: Ledger, settings: Settings, period: Period
             logger.info("retention breaks off: the worker leaves")
             ledger.give_turn_back(_TURN)
             break
+    days = "each suite's" if period.days is None else f"at least {period.days}"
     logger.info(
-        "retention of %d days: removed %d objects (%d bytes), kept %d; %d audits are past it, %d more are kept by "
+        "retention (%s days): removed %d objects (%d bytes), kept %d; %d audits are past it, %d more are kept by "
         "their suites, %d are not at their end",
-        period.days, seen.objects, seen.n_bytes, seen.kept, len(seen.past), seen.held_by_suites, seen.open,
+        days, seen.objects, seen.n_bytes, seen.kept, len(seen.past), seen.held_by_suites, seen.open,
     )  # fmt: skip
     return seen

@@ -2,9 +2,9 @@
 
 Of a decided audit stays for ever what its report is verified by: the report, the manifest with the protocol card, the
 settings, items and variants that it names, and who answered which shard. What was asked and said (shards, completions,
-their grades, prompts of rewording) goes when the audit was decided longer ago than the period, or than its suite's
-`result_retention_days` where that is more. An audit that is not at its end keeps everything, a failed one too: it can
-be started again. Rows of the record store stay.
+their grades, prompts of rewording) goes when the audit was decided longer ago than its suite's
+`result_retention_days`, or than the operator's period where there is one and it is more. An audit that is not at its
+end keeps everything, a failed one too: it can be started again. Rows of the record store stay.
 
 Objects are named by their content, so two audits may share one; it goes when nothing on record keeps it. First all that
 is kept is marked, from the record store and the ledger; then what is not marked and was last put before the period is
@@ -16,20 +16,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from proctor.domain.canonical import FULL_DIGEST
 from proctor.domain.errors import BadInputError, StoreError
+from proctor.domain.suite import GovernanceSection
 from proctor.router.ledger.store import KEY_TTL, Ledger
 from proctor.router.retention.kept import KeptDigests
 from proctor.runtime.artifacts.names import digest_of
 from proctor.runtime.artifacts.objects import ForgettingStore, StoredObject
 from proctor.runtime.records.audit_state import AuditOnRecord, AuditState
 from proctor.runtime.records.store import Records
+
+Result = TypeVar("Result")
 
 #: Shorter periods are refused. An audit that failed can go on with what its ledger names for a week (`KEY_TTL`), and a
 #: message may wait for its worker: what it names must be there by then.
@@ -40,6 +43,9 @@ _LEFT_BEHIND_FOR: Final = timedelta(days=1)
 #: Members of a manifest, or of what a model was asked before, that name what was asked and said.
 _EVIDENCE: Final = ("answered", "dead")
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
+_DEFAULT_DAYS: Final = GovernanceSection().result_retention_days
+#: Audits that are looked at between two steps where nothing but their rows is read.
+_ROWS: Final = 100
 _FINAL: Final = frozenset(state.value for state in AuditState if state.final)
 
 
@@ -47,12 +53,13 @@ _FINAL: Final = frozenset(state.value for state in AuditState if state.final)
 class Period:
     """For how long what was asked and said is kept."""
 
-    days: int
+    days: int | None
+    """The operator's period; None has each suite's own count."""
     override_suites: bool = False
     """Whether a suite's own period counts for nothing where it is longer."""
 
     def __post_init__(self) -> None:
-        if not MIN_RETENTION_DAYS <= self.days <= MAX_RETENTION_DAYS:
+        if self.days is not None and not MIN_RETENTION_DAYS <= self.days <= MAX_RETENTION_DAYS:
             raise BadInputError(
                 f"a period of {self.days} days is out of range: it must be from {MIN_RETENTION_DAYS} days, for which "
                 f"an interrupted audit can go on, to {MAX_RETENTION_DAYS}"
@@ -64,8 +71,10 @@ class Period:
         Raises:
             ValueError: its suite cannot be read.
         """
-        wanted = json.loads(audit.suite).get("governance", {}).get("result_retention_days", 0)
-        return timedelta(days=self.days if self.override_suites else max(self.days, int(wanted)))
+        if self.days is not None and self.override_suites:
+            return timedelta(days=self.days)
+        wanted = json.loads(audit.suite).get("governance", {}).get("result_retention_days", _DEFAULT_DAYS)
+        return timedelta(days=max(self.days or MIN_RETENTION_DAYS, int(wanted)))
 
 
 @dataclass
@@ -110,10 +119,23 @@ def forget(
     """
     now = now or min(datetime.now(UTC), ledger.time())
     seen, kept = Forgotten(), KeptDigests()
+    oldest = timedelta(days=period.days or MAX_RETENTION_DAYS)
+    if period.days is None:
+        # Rows alone, before any object is looked at: for its first year an installation has nothing to remove.
+        due = False
+        for number, audit in enumerate(records.each_audit()):
+            due |= _read(audit, lambda one: _is_past(one, period, now, Forgotten()))
+            oldest = min(oldest, _read(audit, period.of))
+            if number % _ROWS == 0:
+                yield seen
+        if not due:
+            yield seen
+            return
     for audit in records.each_audit():
         _mark(audit, ledger, store, period, now, kept, seen)
         yield seen
-    put_before = now - timedelta(days=period.days)
+    # What no audit on record names is of one whose period is no shorter than the shortest.
+    put_before = now - oldest
     for batch in store.objects():
         old = [one for one in batch if _may_go(one, kept, put_before, now)]
         # Those left behind are younger than the rest may be: their own time is what counts.
@@ -142,13 +164,8 @@ def _mark(
     kept: KeptDigests,
     seen: Forgotten,
 ) -> None:
-    try:
-        inputs = json.loads(audit.inputs)
-        past = _is_past(audit, period, now, seen)
-    except (ValueError, TypeError, AttributeError) as error:
-        raise StoreError(
-            f"audit {audit.audit_id} cannot be read ({error}), so what it needs is not known, and nothing is removed"
-        ) from error
+    inputs = _read(audit, lambda one: json.loads(one.inputs))
+    past = _read(audit, lambda one: _is_past(one, period, now, seen))
     for digest in _DIGEST.findall(audit.event or ""):
         kept.add(digest)
     for digest in sorted(set(_digests(inputs))):
@@ -164,19 +181,30 @@ def _mark(
             kept.add(digest)
 
 
+def _read(audit: AuditOnRecord, reader: Callable[[AuditOnRecord], Result]) -> Result:
+    try:
+        return reader(audit)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise StoreError(
+            f"audit {audit.audit_id} cannot be read ({error}), so what it needs is not known, and nothing is removed"
+        ) from error
+
+
 def _is_past(audit: AuditOnRecord, period: Period, now: datetime, seen: Forgotten) -> bool:
     """Whether what was asked and said of an audit may go, as far as this audit is concerned."""
     if audit.state not in _FINAL:
         seen.open += 1
         return False
     if audit.decided_at is None:
-        # Cancelled. The age of each object decides.
-        return audit.state == AuditState.CANCELLED
+        if audit.state != AuditState.CANCELLED:
+            return False
+        # By the operator's period the age of each object decides.
+        return period.days is not None or now - datetime.fromisoformat(audit.created_at) >= period.of(audit)
     age = now - datetime.fromisoformat(audit.decided_at)
     if age >= period.of(audit):
         seen.past.append(audit.audit_id)
         return True
-    seen.held_by_suites += age >= timedelta(days=period.days)
+    seen.held_by_suites += period.days is not None and age >= timedelta(days=period.days)
     return False
 
 

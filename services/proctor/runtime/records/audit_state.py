@@ -77,3 +77,5 @@ class AuditOnRecord(NamedTuple):
     event: str | None
     """The decision."""
     decided_at: str | None
+    created_at: str = ""
+    """When it was submitted."""
