@@ -20,7 +20,7 @@ from proctor.domain.registered_version import RegisteredVersion, RegistryKind
 from proctor.formats.triggers import load_triggers
 from proctor.gateway.http import bodies, server, webhooks
 from proctor.gateway.triggers.secrets import WebhookSecrets
-from proctor.registry import hub_versions
+from proctor.registry import hub_client
 from proctor.registry.hub_versions import HubVersions
 from proctor.registry.model_registry import RegistryUnavailableError, VersionGoneError
 from tests.hostile.hub_stand_in import endless, send, stand_in_hub
@@ -190,7 +190,7 @@ COMMIT = RegisteredVersion(registry=RegistryKind.HUGGINGFACE, name="acme/m", ver
 def test_a_hub_that_answers_anything_else_than_a_commit_is_an_error_of_that_hub(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(hub_versions, "MAX_ANSWER_BYTES", 10_000)
+    monkeypatch.setattr(hub_client, "MAX_ANSWER_BYTES", 10_000)
     path = f"/api/models/acme/m/revision/{COMMIT.version}"
     with stand_in_hub() as hub:
         source = HubVersions(HubAccess(endpoint=hub.url, token="hf_secret"))

@@ -31,17 +31,18 @@ _ACTS: Final = re.compile(r"([\\`*_{}\[\]()#+!|~$.@:/-])")
 _URL: Final = re.compile(r"https?://[!-~]+")
 
 
-def described(present: str, record: VersionRecord, *, most: int = MAX_CHARACTERS) -> str:
+def described(present: str, record: VersionRecord, *, most: int = MAX_CHARACTERS, also: str = "") -> str:
     """A description with what stands now in it; what a person wrote in it stays.
 
     Args:
         present: what is there.
         record: what stands of the version.
         most: characters that there is room for. Where the person's own leave none, they stay as they are.
+        also: a further line on the version.
     """
     without = _OWN.sub("", present, count=1).rstrip() if _OWN.search(present) else present.rstrip()
     room = most - len(without) - len("\n\n")
-    part = section(record, most=room)
+    part = section(record, most=room, also=also)
     if part is None:
         return without
     if _OWN.search(present):
@@ -50,9 +51,9 @@ def described(present: str, record: VersionRecord, *, most: int = MAX_CHARACTERS
     return f"{without}\n\n{part}" if without else part
 
 
-def section(record: VersionRecord, *, most: int) -> str | None:
+def section(record: VersionRecord, *, most: int, also: str = "") -> str | None:
     """Proctor's part with its marks; shortened to its room, and None where not even the decision has any."""
-    for lines in _ever_shorter(record):
+    for lines in _ever_shorter(record, also):
         text = "\n".join((BEGIN, *lines, END))
         if len(text) <= most:
             return text
@@ -67,13 +68,13 @@ def as_text(said: str, most: int = _MAX_TEXT) -> str:
     return _ACTS.sub(r"\\\1", html)
 
 
-def _ever_shorter(record: VersionRecord) -> tuple[list[str], ...]:
+def _ever_shorter(record: VersionRecord, also: str) -> tuple[list[str], ...]:
     event = record.event
     caveat = scope_caveat(event.outcome, event.scope)
     head = [f"**Proctor: {_WORDS[event.outcome]}**", ""]
     head += [f"{as_text(caveat)}", ""] if caveat is not None else []
     reasons = [f"- {as_text(reason.text)}" for reason in event.reasons[:_MAX_REASONS]]
-    facts = ["", *_facts(record)]
+    facts = ["", *([as_text(also), ""] if also else []), *_facts(record)]
     table = ["", *_table(record.suites)] if len(record.suites) > 1 else []
     return [*head, *reasons, *table, *facts], [*head, *reasons[:1], *facts], [*head, *facts], head
 

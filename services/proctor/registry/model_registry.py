@@ -19,6 +19,10 @@ REGISTRIES: Final[ExtensionPoint[type]] = ExtensionPoint(
     {
         "http": "proctor.registry.mlflow_registry:MlflowRegistry",
         "https": "proctor.registry.mlflow_registry:MlflowRegistry",
+        "file": "proctor.registry.folder_registry:FolderRegistry",
+        "folder": "proctor.registry.folder_registry:FolderRegistry",
+        "hf": "proctor.registry.hub_registry:HubRegistry",
+        "huggingface": "proctor.registry.hub_registry:HubRegistry",
     },
 )
 #: What is opened under a scheme that nobody declares: it says what it takes.

@@ -12,7 +12,7 @@ from typing import Final
 
 from proctor.domain.decision import DecisionEvent
 from proctor.domain.errors import RegistryError
-from proctor.domain.registered_version import registered_name
+from proctor.domain.registered_version import RegistryKind, registered_name
 from proctor.registry.model_registry import EvidenceRegistry, ModelRegistry, VersionGoneError, kind_of, open_registry
 from proctor.registry.standing_record import Sources, standing_record
 from proctor.registry.version_record import VersionRecord
@@ -79,14 +79,21 @@ def _version_of(registry: ModelRegistry, sources: Sources, event: DecisionEvent)
 
 
 def _others(registry: ModelRegistry, sources: Sources, event: DecisionEvent) -> frozenset[str]:
-    name = VersionName(None, registered_name(event.model_id), "")
+    name = VersionName(None, event.model_id, "")
     return sources.records.versions.on_record(name, event.model_id, event.model_digest).registrations
 
 
 def _write(registry: ModelRegistry, sources: Sources, event: DecisionEvent, version: str) -> VersionRecord:
-    record = standing_record(sources, event, VersionName(kind_of(registry), registered_name(event.model_id), version))
+    record = standing_record(sources, event, _named(registry, event, version))
     if isinstance(registry, EvidenceRegistry):
         registry.write_version(record, version)
     else:
         registry.write_decision(record.event, version)
     return record
+
+
+def _named(registry: ModelRegistry, event: DecisionEvent, version: str) -> VersionName:
+    kind = kind_of(registry)
+    # Of the Hub a trigger's name of a model is the model's id.
+    name = event.model_id if kind is RegistryKind.HUGGINGFACE else registered_name(event.model_id)
+    return VersionName(kind, name, version)
