@@ -322,3 +322,82 @@ def settled(http: httpx.Client) -> str:
 
     wait_until(ended, what="the end of the verification")
     return pages[-1]
+
+
+@pytest.mark.parametrize(
+    ("decided_as", "choice", "holds"),
+    [
+        (DecisionOutcome.REVIEW, "approve:approve", "approve"),
+        (DecisionOutcome.REVIEW, "reject:block", "block"),
+        (DecisionOutcome.BLOCK, "override:approve", "approve"),
+    ],
+)
+def test_a_reviewer_signs_and_is_shown_the_entry(
+    bench: AuditBench, http: httpx.Client, decided_as: DecisionOutcome, choice: str, holds: str
+) -> None:
+    audit = decided(bench, decided_as)
+    assert f"/audits/{audit}/review" in http.get("/review").text
+    form = http.get(f"/audits/{audit}/review").text
+    assert f'value="{choice}"' in form
+    said = {"choice": choice, "reason": "known\r\nand measured", "reference": "REV-7", "days": "", **hidden(form)}
+    answer = http.post(f"/audits/{audit}/review", data=said)
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/audits/{audit}/review?signed=2")
+    shown = http.get(answer.headers["location"]).text
+    entry = bench.records.logged(audit)[1]
+    assert entry.digest in shown
+    assert "entry 2 of the decision log" in shown
+    standing = bench.records.standings.standing_of(audit)
+    assert standing is not None
+    assert (standing.outcome, standing.reason, standing.reference) == (holds, "known and measured", "REV-7")
+    assert f"/audits/{audit}/review" not in http.get("/review").text
+    assert f'<body class="{holds}">' in http.get(f"/audits/{audit}").text
+    # The same form sent once more, as by the way back of a browser, is refused: something else holds by now.
+    again = http.post(f"/audits/{audit}/review", data=said)
+    assert again.status_code == 409
+    assert len(bench.records.logged(audit)) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"choice": ""}, "Choose what is to hold"),
+        ({"choice": "approve:approve"}, "a block is not approved but overridden"),
+        ({"reason": "  "}, "A sign-off needs a reason"),
+        ({"reference": ""}, "A sign-off needs a reference"),
+        ({"days": "soon"}, "Days is no number"),
+        ({"days": "0"}, "1 to 36,500 days"),
+        ({"seen": "x"}, "Seen is no number"),
+    ],
+)
+def test_a_sign_off_that_cannot_be_says_why_and_keeps_what_was_written(
+    bench: AuditBench, http: httpx.Client, changes: dict[str, str], words: str
+) -> None:
+    audit = decided(bench, DecisionOutcome.BLOCK)
+    path = f"/audits/{audit}/review"
+    said = {"choice": "override:approve", "reason": "a <reason>", "reference": "REV-7", "days": ""}
+    answer = http.post(path, data={**said, **hidden(http.get(path).text), **changes})
+    assert answer.status_code == 400
+    assert words in answer.text
+    if "reason" not in changes:
+        assert "a &lt;reason&gt;" in answer.text
+    assert len(bench.records.logged(audit)) == 1
+
+
+def test_who_is_no_reviewer_is_shown_no_form_and_signs_nothing(bench: AuditBench) -> None:
+    audit = decided(bench, DecisionOutcome.BLOCK)
+    token = new_token()
+    tokens = {"ops": {"token": token, "sees_all": True, "role": "operator"}}
+    with serving_both(bench.desk, tokens=tokens) as (_, url), client(url, token) as http:
+        page = http.get(f"/audits/{audit}/review")
+        assert "Signing takes the role reviewer" in page.text
+        assert "<textarea" not in page.text
+        csrf = csrf_of(http.get("/record").text)
+        said = {"choice": "override:approve", "reason": "r", "reference": "r", "seen": "1"}
+        assert http.post(f"/audits/{audit}/review", data={**said, "csrf_token": csrf}).status_code == 403
+        assert http.post(f"/audits/{audit}/review", data=said).status_code == 403
+    assert len(bench.records.logged(audit)) == 1
+
+
+def hidden(page: str) -> dict[str, str]:
+    """What the form of a page sends by itself."""
+    return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', page))

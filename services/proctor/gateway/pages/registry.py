@@ -13,6 +13,7 @@ from proctor.gateway.pages.audit import one_audit_pages
 from proctor.gateway.pages.audits import audit_pages
 from proctor.gateway.pages.login import login_pages
 from proctor.gateway.pages.record import record_pages
+from proctor.gateway.pages.review import review_pages
 from proctor.gateway.pages.shell import Entry, Shell
 
 
@@ -27,6 +28,7 @@ class Pages(NamedTuple):
 PAGES: Final = (
     Pages(audit_pages, Entry("/audits", "Audits")),
     Pages(one_audit_pages),
+    Pages(review_pages, Entry("/review", "Review")),
     Pages(record_pages, Entry("/record", "Record")),
     Pages(login_pages),
 )
