@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 import os
 import sqlite3
@@ -15,8 +16,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from junitparser import Failure, JUnitXml
 
 from proctor.cli.demo import demo_suite
+from proctor.localstack.stack import LocalStack
 from proctor.localstack.state import read_state
 from proctor.localstack.triton_server import obstacle
 from proctor.runtime.processes import marked
@@ -73,8 +76,9 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Audited]:
     try:
         up = proctor("up", "--home", str(home), umask=0)
         assert up.returncode == 0, up.stderr
+        files = ("--junit", str(folder / "proctor.xml"), "--markdown", str(folder / "proctor.md"))
         yield Audited(
-            home, suite, proctor("audit", "run", str(suite), "--home", str(home), "--format", "json", umask=0)
+            home, suite, proctor("audit", "run", str(suite), "--home", str(home), "--format", "json", *files, umask=0)
         )
     finally:
         down = proctor("down", "--home", str(home))
@@ -88,6 +92,18 @@ def test_an_audit_uses_the_stack_that_is_up_and_leaves_it_up(audited: Audited) -
     assert "Using the stack that runs" in audited.run.stderr
     assert json.loads(audited.run.stdout)["decision"] == "block"
     assert proctor("status", "--home", str(audited.home)).returncode == 0
+
+
+def test_the_files_for_a_pull_request_say_what_the_report_says_and_link_to_the_dashboard(audited: Audited) -> None:
+    result, folder = json.loads(audited.run.stdout), audited.suite.parent
+    (suite,) = JUnitXml.fromfile(str(folder / "proctor.xml"))
+    failed = {case.name for case in suite if case.result and isinstance(case.result[0], Failure)}
+    assert {"decision", "Score inflation", "Contamination Score"} <= failed
+    summary = html.unescape((folder / "proctor.md").read_text())
+    address = LocalStack.attach(audited.home).dashboard()
+    assert f"]({address}/audits/" in summary
+    assert f"{result['score_inflation_points']:.1f} points" in summary
+    assert result["report_digest"].removeprefix("sha256:") in summary
 
 
 def test_another_user_of_the_machine_sees_nothing_of_a_stack_that_runs(audited: Audited) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from proctor.cli.audits.ci.files import CiFiles, ci_options
 from proctor.cli.audits.importing import import_logs
 from proctor.cli.audits.options import priority_option
 from proctor.cli.audits.showing import list_audits, show, watch
@@ -30,9 +31,10 @@ for command in (submit, import_logs, show, watch, list_audits, pause, resume, ca
 @audit.command()
 @click.argument("suite_file", metavar="SUITE", type=click.Path(path_type=Path, dir_okay=False))
 @priority_option
+@ci_options
 @home_option
 @format_option
-def run(suite_file: Path, priority: str, home: Path, output: str) -> ExitCode:
+def run(suite_file: Path, priority: str, ci: CiFiles, home: Path, output: str) -> ExitCode:
     """Audit the model version that SUITE pins, and write the decision to the registry.
 
     Where the suite's strategy asks a model to reword (paraphrase_llm and others), that model is asked first: the one
@@ -46,13 +48,18 @@ def run(suite_file: Path, priority: str, home: Path, output: str) -> ExitCode:
     audit, and it goes on when it is started with a higher one. `proctor audit submit` does not wait for the decision.
 
     \b
-    Example:
+    Examples:
       proctor audit run suite.json --priority high
+      proctor audit run suite.json --junit proctor.xml --markdown proctor.md
+
+    --junit and --markdown are for continuous integration: docs/ci.md.
 
     Exit codes: 0 approved, 1 failure, 2 bad input, 3 review, 4 blocked.
     """
     from proctor.cli.audits.auditing import EXIT_CODES, run_audits
     from proctor.cli.audits.away import Attendant
+    from proctor.cli.audits.ci.outcome import outcome_of
+    from proctor.cli.audits.ci.reports import report_beside, told_of_failure
     from proctor.cli.audits.results import print_results
     from proctor.cli.local import settings_to_come, stack_for
     from proctor.cli.terminal import print_json
@@ -76,10 +83,13 @@ def run(suite_file: Path, priority: str, home: Path, output: str) -> ExitCode:
     hold_content_private(data, to_come)
     spec = StackSpec(mlflow=settings.registry_uri is None, triton=LOCAL_TRITON in named_endpoints(suite))
     stays = live_state(home) is not None
-    with stack_for(home, spec=spec) as stack:
+    with told_of_failure(ci, suite), stack_for(home, spec=spec) as stack:
         (result,) = run_audits(
             [data], stack.settings, attendant=Attendant(stack), priority=Priority(priority), stays=stays
         )
+        ci = ci._replace(dashboard=ci.dashboard or stack.dashboard())
+    if ci:
+        ci.write(outcome_of(result.status(), report_beside(result.html_path), ci.dashboard))
     if output == "json":
         print_json(result.summary())
     else:

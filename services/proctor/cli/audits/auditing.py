@@ -21,7 +21,7 @@ from proctor.domain.messages import Priority
 from proctor.domain.trial import ANSWER_STAGE
 from proctor.evidence.perturbation.rewording_cost import CODE as REWORDING_COST
 from proctor.gateway.audits import LocalDesk, local_desk
-from proctor.gateway.status import AuditStatus
+from proctor.gateway.status import AuditStatus, Verdict
 from proctor.gateway.watching import watch
 from proctor.router.ledger.store import Progress as LedgerProgress
 from proctor.router.stages.registry import stage_of
@@ -42,6 +42,17 @@ class AuditResult(NamedTuple):
     html_path: Path
     trials: LedgerProgress
     registry_version: str | None
+
+    def status(self) -> AuditStatus:
+        """The same as who only watches it sees it."""
+        event = self.event
+        return AuditStatus(
+            audit_id=self.audit_id,
+            suite=event.audit_suite_id,
+            model_id=event.model_id,
+            state=AuditState.DECIDED,
+            decision=Verdict.of(event, self.registry_version),
+        )
 
     def summary(self) -> dict[str, Any]:
         """The decision and the evidence behind it as plain data; the same for two runs but for the path."""

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from proctor.cli.audits.ci.files import CiFiles, ci_options
 from proctor.cli.audits.reaching import audit_argument, desk, server_option
 from proctor.cli.options import format_option, home_option
 from proctor.cli.terminal import print_json, say, table
 from proctor.domain.errors import ExitCode
 
 if TYPE_CHECKING:
+    from proctor.gateway.desk import AuditDesk
     from proctor.gateway.status import AuditStatus, Verdict
     from proctor.runtime.records.audit_state import UnreadableAudit
 
@@ -115,21 +117,31 @@ def _outcome(verdict: Verdict) -> str:
 @click.command()
 @audit_argument
 @server_option
+@ci_options
 @home_option
 @format_option
-def watch(audit_id: str, server: str | None, home: Path, output: str) -> ExitCode:
+def watch(audit_id: str, server: str | None, ci: CiFiles, home: Path, output: str) -> ExitCode:
     """Watch AUDIT until it ends: stages, trials a second, the time that is left, and what was given up.
 
     Leaving (Ctrl-C) does not stop it. With --format json, a JSON object a line whenever something has changed, with
-    the keys of `proctor audit show`.
+    the keys of `proctor audit show`. --junit and --markdown are for continuous integration: docs/ci.md.
 
     \b
     Examples:
       proctor audit watch 3f2a
       proctor audit watch 3f2a --format json | jq .rate
+      proctor audit watch 3f2a --junit proctor.xml --markdown proctor.md
 
     Exit codes: 0 approved, 1 failed or cancelled, 2 bad input, 3 review, 4 blocked.
     """
+    with desk(home, server) as audits:
+        return watched_to_its_end(audits, audit_id, server, ci, home, output)
+
+
+def watched_to_its_end(
+    audits: AuditDesk, audit_id: str, server: str | None, ci: CiFiles, home: Path, output: str
+) -> ExitCode:
+    """Show an audit until it ends, and what it ended with; returns the decision's code."""
     from functools import partial
 
     from proctor.cli.audits.away import Attendant, running_stack
@@ -137,17 +149,23 @@ def watch(audit_id: str, server: str | None, home: Path, output: str) -> ExitCod
     from proctor.cli.audits.status_lines import exit_code
     from proctor.gateway.watching import watch as watched
 
-    attendant = Attendant(None if server else running_stack(home))
-    with desk(home, server) as audits:
-        # In full, so that what is said on leaving stays true when other audits begin.
-        whole_id = attendant.patiently(partial(audits.status, audit_id)).audit_id
-        look = partial(attendant.patiently, lambda: (audits.status(whole_id),))
-        seen = watched(look, check=attendant.check) if server is None else ((one,) for one in audits.watch(whole_id))
-        try:
-            (ended,) = follow(seen, output=output)
-        except KeyboardInterrupt:
-            say(left_alone(whole_id, server), err=True)
-            raise
+    stack = None if server else running_stack(home)
+    attendant = Attendant(stack)
+    # In full, so that what is said on leaving stays true when other audits begin.
+    whole_id = attendant.patiently(partial(audits.status, audit_id)).audit_id
+    look = partial(attendant.patiently, lambda: (audits.status(whole_id),))
+    seen = watched(look, check=attendant.check) if server is None else ((one,) for one in audits.watch(whole_id))
+    try:
+        (ended,) = follow(seen, output=output)
+    except KeyboardInterrupt:
+        say(left_alone(whole_id, server), err=True)
+        raise
+    if ci:
+        from proctor.cli.audits.ci.outcome import outcome_of
+        from proctor.cli.audits.ci.reports import report_of
+
+        dashboard = ci.dashboard or (None if stack is None else stack.dashboard())
+        ci.write(outcome_of(ended, report_of(audits, ended), dashboard))
     if output != "json":
         print_status(ended)
     return exit_code(ended)
