@@ -21,17 +21,10 @@ from proctor.domain.record.entry import text_digest
 from proctor.domain.record.finding import Code
 from proctor.runtime.artifacts.local import LocalArtifacts
 from proctor.runtime.records.decision_log import NoKey
+from proctor.runtime.records.migrations.versions.v0001_baseline import _BASELINE
 from proctor.runtime.records.schema import SCHEMA_VERSION, version_of
 from proctor.runtime.records.store import Records
-from proctor.runtime.records.tables import (
-    ACTIONS,
-    AUDIT_REQUESTS,
-    DECISION_LOG,
-    DECISION_LOG_HEAD,
-    METADATA,
-    REGISTRY_CURSORS,
-    STANDINGS,
-)
+from proctor.runtime.records.tables import DECISION_LOG, DECISION_LOG_HEAD
 from proctor.runtime.signing import Ed25519Key
 from proctor.studies.record.checks import Checked, check_store, trust_in
 from proctor.studies.record.exporting import checkpoint_line
@@ -325,14 +318,10 @@ def test_a_witness_that_nobody_trusted_signed_proves_nothing(records_url: str, t
 
 def make_as_version_1(records_url: str, n: int) -> None:
     """A store as the version before left it, with so many decisions, and one that is no JSON."""
-    Records(records_url).close()
     with by_hand(records_url) as connection:
-        later = [DECISION_LOG, DECISION_LOG_HEAD, AUDIT_REQUESTS, REGISTRY_CURSORS, STANDINGS, ACTIONS]
-        METADATA.drop_all(connection, tables=later)
-        if connection.dialect.name == "postgresql":
-            for only_added_to in (DECISION_LOG, ACTIONS):
-                connection.exec_driver_sql(f"DROP FUNCTION {only_added_to.name}_is_only_added_to")
-        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0001'")
+        _BASELINE.create_all(connection)
+        connection.exec_driver_sql("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
+        connection.exec_driver_sql("INSERT INTO alembic_version VALUES ('0001')")
         insert = sa.text("INSERT INTO decisions VALUES (:audit_id, :event, :at)")
         for number in range(n):
             event = json.dumps(an_event(f"old{number}-1"), sort_keys=True)

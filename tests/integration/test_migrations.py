@@ -20,27 +20,14 @@ from alembic.script import ScriptDirectory
 from proctor.domain.errors import StoreError
 from proctor.runtime.records.audit_list import Wanted
 from proctor.runtime.records.engine import open_engine
+from proctor.runtime.records.migrations.versions.v0001_baseline import _BASELINE
 from proctor.runtime.records.schema import AHEAD, MIGRATIONS, SCHEMA_VERSION, version_of
 from proctor.runtime.records.store import Records
-from proctor.runtime.records.tables import (
-    ACTIONS,
-    AUDIT_REQUESTS,
-    AUDITS,
-    DECISION_LOG,
-    DECISION_LOG_HEAD,
-    METADATA,
-    REGISTRY_CURSORS,
-    REGISTRY_WRITES,
-    STANDINGS,
-)
+from proctor.runtime.records.tables import METADATA
 from proctor.runtime.settings import RecordsMigrate, Settings
 from tests.support import ending, run_proctor
 
 PROCESSES = 8
-#: What migrations after the first one made.
-_LATER = (DECISION_LOG, DECISION_LOG_HEAD, AUDIT_REQUESTS, REGISTRY_CURSORS, REGISTRY_WRITES, STANDINGS, ACTIONS)
-#: And added to the table of audits, with the indices over it.
-_LATER_COLUMNS = ("model_id", "suite_id", "submitter", "outcome")
 
 
 @contextmanager
@@ -59,12 +46,7 @@ def tables(url: str) -> set[str]:
 def make_as_before_versions(url: str) -> None:
     """What a Proctor did that knew no versions, and an audit that it put on record."""
     with connected(url) as connection:
-        METADATA.create_all(connection, tables=[table for table in METADATA.sorted_tables if table not in _LATER])
-        for index in AUDITS.indexes:
-            if index.name != "ix_audits_subject":
-                index.drop(connection)
-        for column in _LATER_COLUMNS:
-            connection.exec_driver_sql(f"ALTER TABLE audits DROP COLUMN {column}")
+        _BASELINE.create_all(connection)
         connection.exec_driver_sql("INSERT INTO audits VALUES ('old-1', 'old', 1, '{}', '{}', 'decided', '', '2026')")
 
 

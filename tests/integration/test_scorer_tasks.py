@@ -22,6 +22,7 @@ from proctor.runtime.artifacts.local import LocalArtifacts
 from proctor.runtime.artifacts.store import get_model, put_model
 from proctor.runtime.messaging import tasks as runtime_tasks
 from proctor.runtime.records.store import Records
+from proctor.runtime.records.tables import AUDIT_MEASURES, DECISIONS
 from proctor.runtime.redis.tries import Tries
 from proctor.runtime.settings import Settings
 from proctor.runtime.signing import known_keys
@@ -29,7 +30,9 @@ from proctor.scorer import tasks
 from proctor.scorer.grading import loading
 from proctor.scorer.grading.ahead import RecentGrades
 from proctor.scorer.grading.targets import TargetsCache
+from proctor.studies.measuring import TakenIn, take_in
 from proctor.studies.record.checks import Checked, check_store, trust_in
+from tests.record_samples import by_hand
 from tests.report_samples import SampleAudit, blocked
 from tests.scored_audits import StoredAudit, cut_into_shards
 
@@ -288,3 +291,36 @@ def test_a_store_that_stays_away_fails_the_scoring_with_its_words(
 ) -> None:
     monkeypatch.setattr(tasks, "worker_artifacts", lambda: AwayFor(scorer.artifacts, 100))
     assert scorer.score(scorer.audit(), scorer.manifest) == "scoring failed: the store is away"
+
+
+def test_the_figures_of_an_audit_are_on_record_with_its_decision_and_its_report_gives_the_same(scorer: Scorer) -> None:
+    audit_id = scorer.audit()
+    assert scorer.score(audit_id, scorer.manifest) is None
+    (kept,) = scorer.records.measures.of_audits([audit_id]).values()
+    items = scorer.records.measures.items([audit_id])[audit_id]
+    report = json.loads(scorer.report(audit_id))
+    evidence = report["evidence"]["perturbation"]
+    assert kept.measure.score.value == evidence["contamination_score"]["value"]
+    assert kept.measure.protocol_digest == report["protocol_digest"]
+    found = {one["item_id"]: one for one in evidence["items"]}
+    assert list(items.item_ids) == sorted(found)
+    for item_id, right, total in zip(items.item_ids, items.right, items.total, strict=True):
+        assert (right, total) == (found[item_id]["perturbed_correct"], found[item_id]["perturbed_total"])
+    # As if it had been decided before figures were kept.
+    with by_hand(scorer.settings.records_url) as connection:
+        connection.execute(AUDIT_MEASURES.delete())
+    assert take_in(scorer.records, scorer.artifacts, limit=10) == TakenIn(1, 0, (), False)
+    assert scorer.records.measures.of_audits([audit_id]) == {audit_id: kept}
+    assert take_in(scorer.records, scorer.artifacts, limit=10).measured == 0
+
+
+def test_a_report_that_is_gone_keeps_nothing_else_from_being_taken_in(scorer: Scorer) -> None:
+    audit_ids = [scorer.audit() for _ in range(2)]
+    for audit_id in audit_ids:
+        assert scorer.score(audit_id, scorer.manifest) is None
+    lost = json.dumps({**(scorer.records.decision(audit_ids[0]) or {}), "reportDigest": "sha256:" + "0" * 64})
+    with by_hand(scorer.settings.records_url) as connection:
+        connection.execute(AUDIT_MEASURES.delete())
+        connection.execute(DECISIONS.update().where(DECISIONS.c.audit_id == audit_ids[0]).values(event=lost))
+    assert take_in(scorer.records, scorer.artifacts, limit=10) == TakenIn(1, 0, (audit_ids[0],), False)
+    assert take_in(scorer.records, scorer.artifacts, limit=1).more

@@ -51,6 +51,7 @@ CALLED_FROM_OUTSIDE = {
     "AskingStage": "what plug-ins make their stages from",
     "capture_signals": "uvicorn calls it",
     "extract_cookies": "http.cookiejar calls it",
+    "collect_usage_pieces": "click calls it",
     "format_commands": "click calls it",
     "format_epilog": "click calls it",
     "list_commands": "click calls it",

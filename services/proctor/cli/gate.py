@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
-from proctor.cli.options import format_option, home_option
+from proctor.cli.options import format_option, home_option, registry_option
+from proctor.cli.references import Reference, registry_of
 from proctor.cli.terminal import clean, print_json, say
 from proctor.domain.errors import BadInputError, ExitCode
 
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from proctor.registry.promotion import GateCheck, HeldVersion, OnRecord
     from proctor.runtime.settings import Settings
 
-_REFERENCE: Final = re.compile(
-    r"(?:models:/)?(?P<model>[^@]+?)(?:@(?P<alias>[^@/]+)|/(?P<version>[0-9]+|[0-9a-f]{12}|[0-9a-f]{40}))"
-)
-
 
 @click.group()
 def gate() -> None:
@@ -31,12 +27,7 @@ def gate() -> None:
 
 @gate.command()
 @click.argument("reference", metavar="NAME@ALIAS|NAME/VERSION")
-@click.option(
-    "--registry",
-    envvar="PROCTOR_REGISTRY_URI",
-    help="The registry, e.g. an MLflow server's URL; by default that of the stack of --home. "
-    "[env: PROCTOR_REGISTRY_URI]",
-)
+@registry_option
 @home_option
 @format_option
 def check(reference: str, registry: str | None, home: Path, output: str) -> ExitCode:
@@ -60,9 +51,9 @@ def check(reference: str, registry: str | None, home: Path, output: str) -> Exit
     """
     from proctor.cli.audits.reaching import home_settings
 
-    wanted = _wanted(reference)
+    wanted = Reference.parse(reference)
     settings = home_settings(home)
-    found = _checked(wanted, registry or _registry_of(settings), settings)
+    found = _checked(wanted, registry or registry_of(settings), settings)
     if output == "json":
         print_json(found.plain())
     else:
@@ -70,31 +61,7 @@ def check(reference: str, registry: str | None, home: Path, output: str) -> Exit
     return _exit_code(found.outcome)
 
 
-class _Wanted(NamedTuple):
-    model: str
-    alias: str | None
-    version: str | None
-
-
-def _wanted(reference: str) -> _Wanted:
-    match = _REFERENCE.fullmatch(reference)
-    if match is None:
-        raise BadInputError(
-            f"{clean(reference[:200])!r} names no version: give NAME@ALIAS or NAME/VERSION, e.g. my-model@champion"
-        )
-    return _Wanted(match["model"], match["alias"], match["version"])
-
-
-def _registry_of(settings: Settings) -> str:
-    if settings.registry_uri is None:
-        raise BadInputError(
-            "no registry is known here: name it with --registry or PROCTOR_REGISTRY_URI, or start the stack of this "
-            "home with `proctor up`"
-        )
-    return settings.registry_uri
-
-
-def _checked(wanted: _Wanted, uri: str, settings: Settings) -> GateCheck:
+def _checked(wanted: Reference, uri: str, settings: Settings) -> GateCheck:
     from proctor.registry.model_registry import ReadableRegistry, kind_of, open_registry
     from proctor.registry.promotion import check as hold_against
 

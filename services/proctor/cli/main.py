@@ -60,6 +60,10 @@ GROUPS: dict[str, dict[str, Entry]] = {
     "Decisions": {
         "review": Entry("proctor.cli.review:review", "See what waits for a person, and sign it off."),
         "record": Entry("proctor.cli.record:record", "Verify, show and export the log of decisions."),
+        "trends": Entry("proctor.cli.trends:trends", "Show the score over a model's versions, and where it changed."),
+        "baseline": Entry("proctor.cli.baseline:baseline", "Audit what is in production, as the model's floor."),
+        "benchmarks": Entry("proctor.cli.benchmarks:benchmarks", "Say which items every model seems to know."),
+        "costs": Entry("proctor.cli.costs:costs", "Say what a month's audits cost."),
     },
     "Operate": {
         "doctor": Entry("proctor.cli.doctor:doctor", "Say what this machine has and lacks, and the mend for each."),

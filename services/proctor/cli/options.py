@@ -44,3 +44,13 @@ def format_option(command: Command) -> Command:
     return click.option(
         "--format", "output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="Output."
     )(command)
+
+
+def registry_option(command: Command) -> Command:
+    """`--registry`: the model registry."""
+    return click.option(
+        "--registry",
+        envvar="PROCTOR_REGISTRY_URI",
+        help="The registry, e.g. an MLflow server's URL; by default that of the stack of --home. "
+        "[env: PROCTOR_REGISTRY_URI]",
+    )(command)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from proctor.cli.opened_records import opened_records
 from proctor.cli.options import format_option, home_option
 from proctor.cli.terminal import print_json, say, table
 from proctor.domain.errors import BadInputError, ExitCode, StoreError
@@ -116,7 +116,7 @@ def verify(
     if file is not None:
         checked, source = check_export(file, trust, witnesses, _told), str(file)
     else:
-        with _opened(settings) as records:
+        with opened_records(settings) as records:
             artifacts = None if no_reports else _artifacts(settings)
             checked = check_store(records, artifacts, settings.home, trust, witnesses, _told)
         source = "the record store"
@@ -146,7 +146,7 @@ def export(file: Path, no_reports: bool, home: Path, output: str) -> None:
 
     settings = home_settings(home)
     known = known_keys(settings.home, settings.signing_key)
-    with _opened(settings) as records:
+    with opened_records(settings) as records:
         artifacts = None if no_reports else _artifacts(settings)
         lines = export_lines(records, artifacts, _signing_key(settings), known)
         written = _write(file, lines)
@@ -170,7 +170,7 @@ def checkpoint(file: Path, home: Path) -> None:
     from proctor.studies.record.exporting import checkpoint_line
 
     settings = home_settings(home)
-    with _opened(settings) as records:
+    with opened_records(settings) as records:
         known = known_keys(settings.home, settings.signing_key)
         _write(file, iter([checkpoint_line(records, _signing_key(settings), known)]))
 
@@ -189,7 +189,7 @@ def show(audit_id: str, attestation: bool, home: Path, output: str) -> None:
     from proctor.runtime.records.standings import words_of
     from proctor.studies.record.checks import attestation_of
 
-    with _opened(home_settings(home)) as records:
+    with opened_records(home_settings(home)) as records:
         whole = _audit(records, audit_id)
         logged, stands = records.logged(whole), records.standings.standing_of(whole)
         done = records.actions.of(whole)
@@ -225,7 +225,7 @@ def actions(audit_id: str | None, limit: int, home: Path, output: str) -> None:
     """
     from proctor.cli.audits.reaching import home_settings
 
-    with _opened(home_settings(home)) as records:
+    with opened_records(home_settings(home)) as records:
         one = None if audit_id is None else _audit(records, audit_id)
         done = records.actions.newest(limit) if one is None else records.actions.of(one)
     if output == "json":
@@ -248,28 +248,12 @@ def take_in(home: Path, output: str) -> None:
     from proctor.cli.audits.reaching import home_settings
 
     settings = home_settings(home)
-    with _opened(settings) as records:
+    with opened_records(settings) as records:
         taken = records.take_in(_signing_key(settings))
     if output == "json":
         print_json({"taken_in": taken})
     else:
         say(f"{len(taken)} decisions were taken in{': ' if taken else ''}{', '.join(taken)}")
-
-
-@contextmanager
-def _opened(settings: Settings) -> Iterator[Records]:
-    from proctor.runtime.private import tighten_stores
-    from proctor.runtime.records.schema import version_of
-    from proctor.runtime.records.store import Records
-
-    if version_of(settings.records_url) == 0 and settings.records_url.startswith("sqlite"):
-        raise BadInputError(
-            f"there is no record store in {settings.home}: name the home (--home), or the store (PROCTOR_RECORDS_URL)"
-        )
-    tighten_stores(settings.home, settings.artifacts)
-    migrate = settings.records_migrate.commands(settings.records_url)
-    with closing(Records(settings.records_url, migrate=migrate)) as records:
-        yield records
 
 
 def _artifacts(settings: Settings) -> Any:

@@ -1,4 +1,4 @@
-"""`proctor records`: the version of the record store's tables."""
+"""`proctor records`: the version of the record store's tables, and what is kept of older audits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from proctor.domain.errors import ExitCode
 
 @click.group()
 def records() -> None:
-    """Migrate the record store, and say which version its tables have."""
+    """Migrate the record store, say which version its tables have, and take in older audits' figures."""
 
 
 @records.command()
@@ -66,6 +66,38 @@ def version(home: Path, output: str) -> ExitCode:
     else:
         say(f"The record store is at schema version {store}, and this Proctor at {SCHEMA_VERSION}: {_words(store)}.")
     return ExitCode.APPROVED_OR_DONE if usable else ExitCode.FAILURE
+
+
+@records.command()
+@click.option("--limit", type=click.IntRange(min=1), default=10_000, show_default=True, help="Most audits of a round.")
+@home_option
+@format_option
+def measure(limit: int, home: Path, output: str) -> ExitCode:
+    """Take in the figures of audits that were decided before figures were kept, from their reports.
+
+    `proctor trends` and `proctor benchmarks health` read figures that are kept when an audit is decided. To be given
+    once after an upgrade; again, where it says that there is more. Exit code 1 where a report was not there or is not
+    the one that was decided on.
+
+    JSON keys: measured, without (audits in which nothing was compared), unreadable[] (audits), more.
+    """
+    from proctor.cli.audits.reaching import home_settings
+    from proctor.cli.opened_records import opened_records
+    from proctor.runtime.artifacts.opening import open_artifacts
+    from proctor.studies.measuring import take_in
+
+    settings = home_settings(home)
+    with opened_records(settings) as store:
+        found = take_in(store, open_artifacts(settings), limit=limit)
+    if output == "json":
+        print_json(found._asdict())
+    else:
+        say(f"The figures of {found.measured:,} audits were taken in; {found.without:,} have none.")
+        for audit_id in found.unreadable[:20]:
+            say(f"  the report of {audit_id} is not there, or is not the one that was decided on")
+        if found.more:
+            say("There may be more: give the same command with a higher --limit.")
+    return ExitCode.FAILURE if found.unreadable else ExitCode.APPROVED_OR_DONE
 
 
 def _words(store: int) -> str:

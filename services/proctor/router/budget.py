@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from proctor.domain.ceilings import CEILINGS
 from proctor.domain.prices import Prices
 from proctor.domain.suite_budget import BudgetSection
+from proctor.domain.usage import Usage
 from proctor.router.ledger.types import Spent
 from proctor.router.stages.registry import stage_of, which_of
 from proctor.router.terms import Terms
@@ -70,6 +71,18 @@ def cost_of(terms: Terms, spent: Mapping[str, Spent]) -> float:
     """What the stages have cost so far; a stage without prices costs nothing."""
     priced = ((_prices(terms, stage), one) for stage, one in spent.items())
     return sum(prices.of(one.input_tokens, one.output_tokens) for prices, one in priced if prices is not None)
+
+
+def usage_of(terms: Terms, spent: Mapping[str, Spent]) -> Usage:
+    """What the stages have used so far, with what has no prices apart."""
+    return Usage.total(_usage(_prices(terms, stage), one) for stage, one in spent.items())
+
+
+def _usage(prices: Prices | None, spent: Spent) -> Usage:
+    used = spent._asdict()
+    if prices is None:
+        return Usage(**used, **{f"unpriced_{unit}": count for unit, count in used.items()})
+    return Usage(**used, cost=prices.of(spent.input_tokens, spent.output_tokens))
 
 
 def _prices(terms: Terms, name: str) -> Prices | None:

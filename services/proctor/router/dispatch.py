@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
@@ -21,7 +21,7 @@ from proctor.domain.messages import Message, WriteDecision
 from proctor.router import rewrites
 from proctor.router.audit import AuditView, view
 from proctor.router.awaited import request_of, step_of
-from proctor.router.budget import exceeded
+from proctor.router.budget import exceeded, usage_of
 from proctor.router.counting import Counting
 from proctor.router.finishing import ending
 from proctor.router.handing_out import HandingOut, Waiting
@@ -54,6 +54,10 @@ def _nobody(audit: AuditView) -> str | None:
     return None
 
 
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
 def _uncounted(what: str) -> AbstractContextManager[None]:
     del what
     return nullcontext()
@@ -74,6 +78,8 @@ class Dispatcher:
     """Sends a message after so many seconds. What it would bring, the reconciler brings too, later."""
     chance: Callable[[], float] = random.random
     """Numbers in [0, 1), for jitter."""
+    now: Callable[[], datetime] = _now
+    """The time, in UTC: what an audit used is of the month in which it stops."""
     barred: Callable[[AuditView], str | None] = _nobody
     """Why nothing of an audit may be asked, as the operator says now; None where it may."""
     trying: Callable[[str], AbstractContextManager[None]] = _uncounted
@@ -132,13 +138,34 @@ class Dispatcher:
     def fail(self, audit: AuditView, detail: str, **changes: Any) -> None:
         """End an audit that runs with the reason. It stays open: started again, it goes on."""
         logger.error("audit %s failed: %s", audit.audit_id, detail)
+        self.note_usage(audit)
         if self.advance(audit, Cause.FAILED, AuditState.FAILED, detail=detail, **changes):
             self.handing.leave(audit)
 
     def clear_away(self, audit: AuditView) -> None:
         """An audit has ended for good: it asks nobody, and its ledger does not stay long."""
+        self.note_usage(audit)
         self.handing.leave(audit)
         self.ledger.expire(audit.audit_id, _KEPT)
+
+    def note_usage(self, audit: AuditView) -> None:
+        """Keep what an audit used beyond its ledger. May be noted often: it is the sum so far.
+
+        What is asked for by others alone must not stop an audit: where it cannot be noted, that is in the log.
+        """
+        try:
+            spent = self.ledger.spent_by_stage(audit.audit_id)
+            if spent:
+                self.records.costs.note(
+                    audit.audit_id,
+                    self.now().strftime("%Y-%m"),
+                    usage_of(audit.inputs.terms, spent),
+                    submitter=audit.inputs.submitter,
+                    suite_id=audit.suite.audit_suite_id,
+                    model_id=audit.suite.model.model_id,
+                )
+        except StoreError as error:
+            logger.warning("audit %s: what it used is not on record: %s", audit.audit_id, error)
 
     def ask(self, audit_id: str) -> None:
         """Send another service the request that the audit's state calls for."""

@@ -227,6 +227,8 @@ def scored(message: AuditScored) -> None:
     if message.error is not None:
         dispatcher.fail(audit, message.error)
         return
+    # Before it moves on: told twice, nobody comes by here again.
+    dispatcher.note_usage(audit)
     after = AuditState.REGISTERING if worker_settings().registry_uri else AuditState.DECIDED
     if not dispatcher.advance(audit, Cause.SCORED, after):
         return

@@ -31,6 +31,7 @@ from proctor.scorer.grading.ahead import RecentGrades, grade_and_store
 from proctor.scorer.grading.loading import StoredMessages, StoredStage, load_rows, load_shown
 from proctor.scorer.grading.targets import TargetsCache
 from proctor.scorer.logged import with_origin
+from proctor.scorer.measuring import measured
 from proctor.scorer.page.html import render
 from proctor.scorer.report.assembly import Asked, assemble, suspects
 from proctor.scorer.report.document import RunFacts, to_json
@@ -127,7 +128,8 @@ def _decide(audit_id: str, manifest: AuditManifest) -> DecisionEvent:
         expires_after_days=suite.governance.approval_expires_after_days,
         ends_when_superseded=suite.governance.approval_ends_when_superseded,
     )
-    if not records.decide(audit_id, event.plain(), files=digests, key=_signing_key(), approval=terms):
+    kept = measured(report)
+    if not records.decide(audit_id, event.plain(), files=digests, key=_signing_key(), approval=terms, measured=kept):
         decided = records.decision(audit_id)
         assert decided is not None
         event = decision_of(audit_id, decided)

@@ -19,6 +19,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from proctor.domain.action import Action
 from proctor.domain.errors import NewerVersionError, StoreError
+from proctor.domain.measure import Measured
 from proctor.domain.problems import visible
 from proctor.domain.record.entry import EntryKind, LoggedEntry, decision_content
 from proctor.domain.record.sign_off import ApprovalTerms
@@ -27,6 +28,8 @@ from proctor.runtime.records.actions import Actions, note
 from proctor.runtime.records.audit_list import AuditList, of_event, of_inputs, of_suite
 from proctor.runtime.records.audit_state import AuditOnRecord, AuditRecord, AuditState, UnreadableAudit
 from proctor.runtime.records.audited_versions import AuditedVersions
+from proctor.runtime.records.baselines import Baselines
+from proctor.runtime.records.costs import Costs
 from proctor.runtime.records.decision_log import LogView, NoKey, SigningKey, append, hold_log, log_view
 from proctor.runtime.records.engine import (
     AWAY_WAITS_S,
@@ -37,6 +40,7 @@ from proctor.runtime.records.engine import (
     outlasting,
     said,
 )
+from proctor.runtime.records.measures import Measures, add_measure
 from proctor.runtime.records.requests import AuditRequests, take
 from proctor.runtime.records.schema import prepare
 from proctor.runtime.records.standings import Standings, note_decision
@@ -85,6 +89,9 @@ class Records:
         self.list = AuditList(self._engine)
         self.actions = Actions(self._engine)
         self.versions = AuditedVersions(self._engine, self.standings)
+        self.measures = Measures(self._engine)
+        self.baselines = Baselines(self._engine)
+        self.costs = Costs(self._engine)
         with ExitStack() as opening:
             opening.callback(self._engine.dispose)
             try:
@@ -374,10 +381,11 @@ class Records:
         files: Mapping[str, str] = _NO_FILES,
         key: SigningKey | NoKey = _NO_KEY_GIVEN,
         approval: ApprovalTerms = _NO_END,
+        measured: Measured | None = None,
     ) -> bool:
         """Record the decision of an audit and its entry in the decision log; False when it has one, which then stays.
 
-        Row, entry and what holds by it are one transaction: there is never one without the others.
+        Row, entry, what holds by it and its figures are one transaction: there is never one without the others.
 
         Args:
             audit_id: the audit.
@@ -385,6 +393,7 @@ class Records:
             files: names of what lies in the report's folder, each with its digest.
             key: what signs the entry.
             approval: when an approval ends by itself.
+            measured: the audit's figures, for comparing it with others.
 
         Raises:
             StoreError: when the log has lost its end, and nothing can be added.
@@ -401,6 +410,8 @@ class Records:
                 )
             except IntegrityError:
                 return False
+            if measured is not None:
+                add_measure(connection, audit_id, measured, decided_at=now)
             note_decision(connection, append(connection, EntryKind.DECISION, audit_id, content, time=now, key=key), key)
             connection.execute(AUDITS.update().where(AUDITS.c.audit_id == audit_id).values(**of_event(event)))
             connection.commit()

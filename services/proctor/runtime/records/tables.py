@@ -187,3 +187,97 @@ def started_by(submitter: str) -> sa.ColumnElement[bool]:
     written = f'"submitter": {json.dumps(submitter)}'
     not_filled_in = sa.and_(AUDITS.c.submitter.is_(None), AUDITS.c.inputs.contains(written, autoescape=True))
     return sa.or_(AUDITS.c.submitter == submitter, not_filled_in)
+
+
+#: The figures of each decided audit, for comparing audits with each other.
+AUDIT_MEASURES = sa.Table(
+    "audit_measures",
+    METADATA,
+    sa.Column("audit_id", sa.String(64), primary_key=True),
+    sa.Column("suite_id", sa.Text, nullable=False),
+    sa.Column("model_id", sa.String(200), nullable=False),
+    sa.Column("model_digest", sa.String(80), nullable=False),
+    sa.Column("benchmark_name", sa.String(128), nullable=False),
+    sa.Column("benchmark_digest", sa.String(80), nullable=False),
+    sa.Column("content_digest", sa.String(80)),
+    sa.Column("protocol_digest", sa.String(80), nullable=False),
+    sa.Column("verdict", sa.String(16), nullable=False),
+    sa.Column("outcome", sa.String(16), nullable=False),
+    sa.Column("score", sa.Double),
+    sa.Column("score_low", sa.Double),
+    sa.Column("score_high", sa.Double),
+    sa.Column("inflation", sa.Double),
+    sa.Column("inflation_low", sa.Double),
+    sa.Column("inflation_high", sa.Double),
+    sa.Column("level", sa.Double, nullable=False),
+    sa.Column("n_items", sa.Integer, nullable=False),
+    sa.Column("submitter", sa.String(64), nullable=False),
+    sa.Column("decided_at", sa.String(32), nullable=False),
+    sa.Index("audit_measures_of_model", "model_id", "decided_at"),
+    sa.Index("audit_measures_of_benchmark", "benchmark_digest", "decided_at"),
+    sa.Index("audit_measures_by_name", "benchmark_name", "decided_at"),
+    sa.Index("audit_measures_by_content", "content_digest", "decided_at"),
+    sa.Index("audit_measures_newest", "decided_at"),
+    sa.Index("audit_measures_of_submitter", "submitter", "decided_at"),
+)
+#: The ids of an audit's items, once for all audits that asked the same ones.
+ITEM_LISTS = sa.Table(
+    "item_lists",
+    METADATA,
+    sa.Column("digest", sa.String(80), primary_key=True),
+    sa.Column("ids", sa.LargeBinary, nullable=False),
+)
+#: What a model answered to each of them, in a row an audit.
+ITEM_COUNTS = sa.Table(
+    "item_counts",
+    METADATA,
+    sa.Column("audit_id", sa.String(64), primary_key=True),
+    sa.Column("item_list", sa.String(80), nullable=False),
+    sa.Column("counts", sa.LargeBinary, nullable=False),
+)
+#: Audits of what was in production when somebody said so: the floor of later versions.
+BASELINES = sa.Table(
+    "baselines",
+    METADATA,
+    sa.Column("audit_id", sa.String(64), primary_key=True),
+    sa.Column("model_id", sa.String(200), nullable=False),
+    sa.Column("suite_id", sa.Text, nullable=False),
+    sa.Column("registered_name", sa.Text, nullable=False),
+    sa.Column("registered_version", sa.Text, nullable=False),
+    sa.Column("alias", sa.Text),
+    sa.Column("submitter", sa.String(64), nullable=False),
+    sa.Column("created_at", sa.String(32), nullable=False),
+    sa.Index("baselines_of_model", "model_id", "created_at"),
+)
+#: What an audit used in a month. One that goes on in another month has a row of each.
+AUDIT_COSTS = sa.Table(
+    "audit_costs",
+    METADATA,
+    sa.Column("audit_id", sa.String(64), primary_key=True),
+    sa.Column("month", sa.String(7), primary_key=True),
+    sa.Column("submitter", sa.String(64), nullable=False),
+    sa.Column("suite_id", sa.Text, nullable=False),
+    sa.Column("model_id", sa.String(200), nullable=False),
+    sa.Column("trials", sa.BigInteger, nullable=False),
+    sa.Column("input_tokens", sa.BigInteger, nullable=False),
+    sa.Column("output_tokens", sa.BigInteger, nullable=False),
+    sa.Column("cost", sa.Double, nullable=False),
+    sa.Column("unpriced_trials", sa.BigInteger, nullable=False),
+    sa.Column("unpriced_input_tokens", sa.BigInteger, nullable=False),
+    sa.Column("unpriced_output_tokens", sa.BigInteger, nullable=False),
+    # All that a month's sums need: no row is looked up for them.
+    sa.Index(
+        "audit_costs_of_month",
+        "month",
+        "submitter",
+        "suite_id",
+        "model_id",
+        "trials",
+        "input_tokens",
+        "output_tokens",
+        "cost",
+        "unpriced_trials",
+        "unpriced_input_tokens",
+        "unpriced_output_tokens",
+    ),
+)

@@ -1,4 +1,4 @@
-"""The decision log, what holds for each audit by it, audits that a registry asks for, and what callers did.
+"""The decision log, what holds for each audit by it, audits that a registry asks for, what callers did, and trends.
 
 Decisions that are on record already are taken in, in their order, as entries marked so. A Proctor of version 1 does not
 look at the other tables.
@@ -32,6 +32,7 @@ def upgrade() -> None:
     _make_lists_quick()
     _make_actions()
     _make_registry_writes()
+    _make_trends()
 
 
 def _make_decision_log() -> None:
@@ -227,6 +228,81 @@ def _make_registry_writes() -> None:
         sa.Column("error", sa.Text, nullable=False),
         sa.Column("at", sa.String(32), nullable=False),
     )
+
+
+def _make_trends() -> None:
+    """Tables of figures, which audits that were decided before come into by `proctor records measure`."""
+    op.create_table(
+        "audit_measures",
+        sa.Column("audit_id", sa.String(64), primary_key=True),
+        sa.Column("suite_id", sa.Text, nullable=False),
+        sa.Column("model_id", sa.String(200), nullable=False),
+        sa.Column("model_digest", sa.String(80), nullable=False),
+        sa.Column("benchmark_name", sa.String(128), nullable=False),
+        sa.Column("benchmark_digest", sa.String(80), nullable=False),
+        sa.Column("content_digest", sa.String(80)),
+        sa.Column("protocol_digest", sa.String(80), nullable=False),
+        sa.Column("verdict", sa.String(16), nullable=False),
+        sa.Column("outcome", sa.String(16), nullable=False),
+        sa.Column("score", sa.Double),
+        sa.Column("score_low", sa.Double),
+        sa.Column("score_high", sa.Double),
+        sa.Column("inflation", sa.Double),
+        sa.Column("inflation_low", sa.Double),
+        sa.Column("inflation_high", sa.Double),
+        sa.Column("level", sa.Double, nullable=False),
+        sa.Column("n_items", sa.Integer, nullable=False),
+        sa.Column("submitter", sa.String(64), nullable=False),
+        sa.Column("decided_at", sa.String(32), nullable=False),
+    )
+    op.create_index("audit_measures_of_model", "audit_measures", ["model_id", "decided_at"])
+    op.create_index("audit_measures_of_benchmark", "audit_measures", ["benchmark_digest", "decided_at"])
+    op.create_index("audit_measures_by_name", "audit_measures", ["benchmark_name", "decided_at"])
+    op.create_index("audit_measures_by_content", "audit_measures", ["content_digest", "decided_at"])
+    op.create_index("audit_measures_newest", "audit_measures", ["decided_at"])
+    op.create_index("audit_measures_of_submitter", "audit_measures", ["submitter", "decided_at"])
+    op.create_table(
+        "item_lists",
+        sa.Column("digest", sa.String(80), primary_key=True),
+        sa.Column("ids", sa.LargeBinary, nullable=False),
+    )
+    op.create_table(
+        "item_counts",
+        sa.Column("audit_id", sa.String(64), primary_key=True),
+        sa.Column("item_list", sa.String(80), nullable=False),
+        sa.Column("counts", sa.LargeBinary, nullable=False),
+    )
+    op.create_table(
+        "baselines",
+        sa.Column("audit_id", sa.String(64), primary_key=True),
+        sa.Column("model_id", sa.String(200), nullable=False),
+        sa.Column("suite_id", sa.Text, nullable=False),
+        sa.Column("registered_name", sa.Text, nullable=False),
+        sa.Column("registered_version", sa.Text, nullable=False),
+        sa.Column("alias", sa.Text),
+        sa.Column("submitter", sa.String(64), nullable=False),
+        sa.Column("created_at", sa.String(32), nullable=False),
+    )
+    op.create_index("baselines_of_model", "baselines", ["model_id", "created_at"])
+    _make_costs()
+
+
+def _make_costs() -> None:
+    used = ("trials", "input_tokens", "output_tokens")
+    unpriced = ("unpriced_trials", "unpriced_input_tokens", "unpriced_output_tokens")
+    op.create_table(
+        "audit_costs",
+        sa.Column("audit_id", sa.String(64), primary_key=True),
+        sa.Column("month", sa.String(7), primary_key=True),
+        sa.Column("submitter", sa.String(64), nullable=False),
+        sa.Column("suite_id", sa.Text, nullable=False),
+        sa.Column("model_id", sa.String(200), nullable=False),
+        *(sa.Column(name, sa.BigInteger, nullable=False) for name in used),
+        sa.Column("cost", sa.Double, nullable=False),
+        *(sa.Column(name, sa.BigInteger, nullable=False) for name in unpriced),
+    )
+    whose = ("month", "submitter", "suite_id", "model_id")
+    op.create_index("audit_costs_of_month", "audit_costs", [*whose, *used, "cost", *unpriced])
 
 
 def _take_in(connection: sa.Connection) -> tuple[int, str | None]:
