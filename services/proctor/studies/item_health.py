@@ -39,6 +39,10 @@ CAUTION: Final = (
 )
 
 
+class UnknownBenchmarkError(BadInputError):
+    """No audit that may be seen asked such a benchmark."""
+
+
 class ItemHealth(Frozen):
     """One item over the models."""
 
@@ -102,14 +106,15 @@ class BenchmarkHealths:
         """The one benchmark that a name or a digest stands for.
 
         Raises:
-            BadInputError: when there is none, or a name stands for several.
+            UnknownBenchmarkError: when there is none.
+            BadInputError: when a name stands for several.
         """
         found = self._records.measures.named(benchmark, submitter=submitter)
         if len(found) == 1:
             return found[0]
         shown = visible(benchmark[:200])
         if not found:
-            raise BadInputError(
+            raise UnknownBenchmarkError(
                 f"no audit on record asked a benchmark {shown!r}: give its name, or a digest; `proctor benchmarks "
                 "list` names those that were asked of late"
             )

@@ -21,6 +21,7 @@ from proctor.gateway.once import KeyReusedError
 from proctor.registry.webhooks.events import ForgedError
 from proctor.registry.webhooks.receiver import NoSecretError, ReusedError
 from proctor.runtime.records.standings import SignedMeanwhileError
+from proctor.studies.item_health import UnknownBenchmarkError
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +49,7 @@ _OWN: Final[dict[type[ProctorError], HTTPStatus]] = {
     ForgedError: HTTPStatus.UNAUTHORIZED,
     ReusedError: HTTPStatus.CONFLICT,
     KeyReusedError: HTTPStatus.UNPROCESSABLE_ENTITY,
+    UnknownBenchmarkError: HTTPStatus.NOT_FOUND,
     SignedMeanwhileError: HTTPStatus.CONFLICT,
     # What a sender gives up for good at 4xx may be set up in a moment.
     NoSecretError: HTTPStatus.SERVICE_UNAVAILABLE,

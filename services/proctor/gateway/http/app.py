@@ -28,6 +28,7 @@ from proctor.gateway.http.origin import OriginCheck
 from proctor.gateway.http.probes import probe_routes
 from proctor.gateway.http.reviews import review_routes
 from proctor.gateway.http.sessions import Caller, Sessions
+from proctor.gateway.http.trends import trend_routes
 from proctor.gateway.http.webhooks import webhook_routes
 from proctor.gateway.pages.registry import page_routes
 from proctor.gateway.triggers.traffic import Traffic
@@ -41,6 +42,10 @@ _HEADERS: Final = {
     "cache-control": "no-store",
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
 }
+
+
+#: Of the description: what takes a token. Webhooks have signatures.
+_SHOWN_TO_CALLERS: Final = ("/v1/audits", "/v1/reviews", "/v1/trends", "/v1/benchmarks", "/v1/costs")
 
 
 class Webhooks(NamedTuple):
@@ -82,6 +87,7 @@ def application(front: Front, webhooks: Webhooks | None, sessions: Sessions) -> 
     app.include_router(login_routes())
     app.include_router(audit_routes(front))
     app.include_router(review_routes(front))
+    app.include_router(trend_routes(front))
     app.include_router(page_routes(front))
     if webhooks is not None:
         app.include_router(webhook_routes(*webhooks))
@@ -101,7 +107,7 @@ def _described(app: FastAPI) -> dict[str, Any]:
     schemes = description.setdefault("components", {}).setdefault("securitySchemes", {})
     schemes["token"] = {"type": "http", "scheme": "bearer"}
     for path, methods in description["paths"].items():
-        for operation in methods.values() if path.startswith(("/v1/audits", "/v1/reviews")) else ():
+        for operation in methods.values() if path.startswith(_SHOWN_TO_CALLERS) else ():
             operation["security"] = [{"token": []}]
     return description
 

@@ -11,10 +11,13 @@ from proctor.gateway.front import Front
 from proctor.gateway.pages.assets import asset_routes
 from proctor.gateway.pages.audit import one_audit_pages
 from proctor.gateway.pages.audits import audit_pages
+from proctor.gateway.pages.benchmarks import benchmark_pages
+from proctor.gateway.pages.costs import cost_pages
 from proctor.gateway.pages.login import login_pages
 from proctor.gateway.pages.record import record_pages
 from proctor.gateway.pages.review import review_pages
 from proctor.gateway.pages.shell import Entry, Shell
+from proctor.gateway.pages.trends import trend_pages
 
 
 class Pages(NamedTuple):
@@ -29,6 +32,9 @@ PAGES: Final = (
     Pages(audit_pages, Entry("/audits", "Audits")),
     Pages(one_audit_pages),
     Pages(review_pages, Entry("/review", "Review")),
+    Pages(trend_pages, Entry("/trends", "Trends")),
+    Pages(benchmark_pages, Entry("/benchmarks", "Benchmarks")),
+    Pages(cost_pages, Entry("/costs", "Costs")),
     Pages(record_pages, Entry("/record", "Record")),
     Pages(login_pages),
 )
