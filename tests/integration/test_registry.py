@@ -362,9 +362,9 @@ def test_a_decision_published_before_the_writer_runs_is_written(
         ]
     with Celery("publisher", broker=broker, set_as_current=False) as publisher:
         for event in events:
-            publish_decision(event, publisher)
+            publish_decision(event, publisher, [REGISTRY_QUEUE])
         # Delivered twice, as a broker may.
-        publish_decision(events[1], publisher)
+        publish_decision(events[1], publisher, [REGISTRY_QUEUE])
     with registry_worker(tmp_path / "home", broker, mlflow_uri):
         answers = _answers(broker, 3)
     assert [answer.audit_id for answer in answers] == ["a-1", "b-1", "b-1"]
@@ -379,10 +379,10 @@ def test_a_decision_published_before_the_writer_runs_is_written(
 def test_an_event_is_not_lost_when_the_broker_has_forgotten_the_bindings(broker: str, model_id: str) -> None:
     event = event_of(model_id, DecisionOutcome.APPROVE)
     with Celery("publisher", broker=broker, set_as_current=False) as publisher:
-        publish_decision(event, publisher)
+        publish_decision(event, publisher, [REGISTRY_QUEUE])
         with redis.Redis.from_url(broker) as connection:
             connection.flushdb()
-        publish_decision(event, publisher)
+        publish_decision(event, publisher, [REGISTRY_QUEUE])
     with Connection(broker) as connection, connection.SimpleQueue(REGISTRY_QUEUE) as queue:
         assert queue.get(timeout=10).payload == event.plain()
 
@@ -392,7 +392,7 @@ def test_a_broker_that_is_down_is_an_error(model_id: str) -> None:
         Celery("publisher", broker=f"redis://127.0.0.1:{free_port()}/0", set_as_current=False) as publisher,
         pytest.raises(OperationalError),
     ):
-        publish_decision(event_of(model_id, DecisionOutcome.APPROVE), publisher)
+        publish_decision(event_of(model_id, DecisionOutcome.APPROVE), publisher, [REGISTRY_QUEUE])
 
 
 def test_what_is_no_decision_event_is_dropped_and_the_next_one_is_written(
@@ -411,7 +411,7 @@ def test_what_is_no_decision_event_is_dropped_and_the_next_one_is_written(
                     declare=[REGISTRY_QUEUE],
                 )
         with registry_worker(tmp_path / "home", broker, mlflow_uri):
-            publish_decision(event, publisher)
+            publish_decision(event, publisher, [REGISTRY_QUEUE])
             (answer,) = _answers(broker, 1)
     assert answer.error is None
     log = (tmp_path / "home" / "worker.log").read_text()
@@ -427,7 +427,7 @@ def test_a_refused_decision_is_reported_to_the_router(broker: str, tmp_path: Pat
             decided_audits(tmp_path / "home") as audits,
             Celery("publisher", broker=broker, set_as_current=False) as publisher,
         ):
-            publish_decision(audits.decide("model", DecisionOutcome.APPROVE), publisher)
+            publish_decision(audits.decide("model", DecisionOutcome.APPROVE), publisher, [REGISTRY_QUEUE])
         with registry_worker(tmp_path / "home", broker, uri):
             (answer,) = _answers(broker, 1)
     assert answer.registry_version is None
@@ -437,7 +437,7 @@ def test_a_refused_decision_is_reported_to_the_router(broker: str, tmp_path: Pat
 
 def test_a_decision_that_nobody_has_on_record_is_refused(broker: str, mlflow_uri: str, tmp_path: Path) -> None:
     with Celery("publisher", broker=broker, set_as_current=False) as publisher:
-        publish_decision(event_of("made-up", DecisionOutcome.APPROVE), publisher)
+        publish_decision(event_of("made-up", DecisionOutcome.APPROVE), publisher, [REGISTRY_QUEUE])
     with registry_worker(tmp_path / "home", broker, mlflow_uri):
         (answer,) = _answers(broker, 1)
     assert answer.registry_version is None

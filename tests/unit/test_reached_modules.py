@@ -50,6 +50,7 @@ CALLED_FROM_OUTSIDE = {
     "control_items_needed": "public API, waiting as the modules do: how many control items a plan needs",
     "AskingStage": "what plug-ins make their stages from",
     "capture_signals": "uvicorn calls it",
+    "emit": "logging calls it",
     "extract_cookies": "http.cookiejar calls it",
     "collect_usage_pieces": "click calls it",
     "format_commands": "click calls it",

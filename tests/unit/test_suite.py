@@ -137,7 +137,7 @@ def test_settings_that_are_wrong_leave_a_suite_valid(tmp_path: Path, monkeypatch
     assert any(line.startswith("note: PROCTOR_RETENTION_DAYS") for line in lines)
 
 
-def test_a_suite_that_names_whom_to_notify_is_told_that_nobody_is(tmp_path: Path) -> None:
+def test_a_suite_that_names_whom_to_notify_is_told_who_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def notes(addresses: list[str]) -> list[str]:
         file = written(tmp_path, with_changes({"governance.notify_on_failure": addresses}))
         return [line for line in validated(file) if "notify_on_failure" in line]
@@ -145,6 +145,10 @@ def test_a_suite_that_names_whom_to_notify_is_told_that_nobody_is(tmp_path: Path
     (note,) = notes(["a@example.org"])
     assert "nobody is notified" in note
     assert notes([]) == []
+    monkeypatch.setenv("PROCTOR_NOTIFY", '{"mail": {"server": "mailto://localhost", "domains": ["example.org"]}}')
+    assert notes(["a@example.org"]) == []
+    (note,) = notes(["a@example.org", "b@elsewhere.example"])
+    assert '"b@elsewhere.example" is not told: suites may not name addresses of its domain here' in note
 
 
 def test_a_suite_with_a_period_of_its_own_is_told_what_the_period_does(tmp_path: Path) -> None:

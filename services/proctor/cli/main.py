@@ -74,6 +74,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
             "proctor.cli.gateway:gateway", "Serve audits over gRPC and HTTP: submit, watch and steer them."
         ),
         "triggers": Entry("proctor.cli.triggers:triggers", "Check which suites are run on what is registered."),
+        "notify": Entry("proctor.cli.notify:notify", "Say who was told of decisions, and try where to."),
         "perturbation": Entry("proctor.cli.perturbation:perturbation", "Serve rewordings over gRPC."),
         "worker": Entry("proctor.cli.worker:worker", "Run the worker of one service."),
         "records": Entry("proctor.cli.records:records", "Migrate the record store, and say its version."),

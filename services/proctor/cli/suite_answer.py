@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from proctor.domain.card import ContentDigests, evaluator_version, protocol_card
 from proctor.domain.certain_review import certain_review
 from proctor.domain.errors import BadInputError
+from proctor.domain.notify.recipients import named_by
 from proctor.domain.problems import quoted
 from proctor.domain.strict_json import read_document
 from proctor.domain.suite import DatasetSection, GovernanceSection, Suite
@@ -99,11 +100,7 @@ def less_than_expected(suite: Suite) -> list[str]:
     """Where a field that was set does nothing, or other than its name says: a note for each."""
     governance, unset = suite.governance, GovernanceSection()
     notes = [] if (why := certain_review(suite)) is None else [why]
-    if governance.notify_on_failure != unset.notify_on_failure:
-        notes.append(
-            "governance.notify_on_failure: this version sends no messages, so nobody is notified; the exit code and "
-            "the registry's tags say how an audit ended"
-        )
+    notes += _unheard(governance)
     if governance.result_retention_days != unset.result_retention_days:
         notes.append(
             f"governance.result_retention_days {governance.result_retention_days}: a router removes this audit's "
@@ -111,6 +108,24 @@ def less_than_expected(suite: Suite) -> list[str]:
             "operator's PROCTOR_RETENTION_DAYS is more); its report and its record are kept"
         )
     return notes
+
+
+def _unheard(governance: GovernanceSection) -> list[str]:
+    """Whom a suite names in vain, by the settings that a command here would have."""
+    if not governance.notify_on_failure:
+        return []
+    try:
+        notify = Settings.from_environment().notify
+    except BadInputError:
+        # Said once already, of the fingerprint.
+        return []
+    if not notify:
+        return [
+            "governance.notify_on_failure: nothing is configured here (PROCTOR_NOTIFY), so nobody is notified by "
+            "what runs here; the exit code and the registry's tags say how an audit ended"
+        ]
+    unheard = named_by(notify.said, governance).unheard
+    return [f"governance.notify_on_failure: {quoted(one.name)} is not told: {one.why}" for one in unheard]
 
 
 def defaults_left_out(suite: Suite, written: bytes) -> dict[str, Any]:

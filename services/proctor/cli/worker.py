@@ -14,7 +14,7 @@ import click
 
 from proctor.domain.errors import ExitCode
 from proctor.domain.host import LOOPBACK
-from proctor.domain.messages import QUEUES, SERVICES
+from proctor.domain.messages import NOTIFIER, OPTIONAL_SERVICES, QUEUES, SERVICES
 
 INFERENCE = "inference"
 ROUTER = "router"
@@ -22,14 +22,16 @@ SCORER = "scorer"
 #: Messages at a time: while one is loaded or stored, the others keep the endpoint busy.
 _INFERENCE_CONCURRENCY = 4
 #: Services that use the record store. They migrate it before they take a message, or say why they cannot use it.
-_KEEP_RECORDS = ("router", "perturbation", "scorer")
+_KEEP_RECORDS = ("router", "perturbation", "scorer", NOTIFIER)
+#: Services that look for something now and then.
+_HAVE_A_TIMETABLE = (ROUTER, NOTIFIER)
 #: gRPC's older polling wakes fewer threads for a message, which saves a client of many small ones a sixth of its
 #: processor time. gRPC reads the variable when it is imported, and logs a line once the word is no more.
 _GRPC_POLLING = ("GRPC_EXPERIMENTS", "-event_engine_client")
 
 
 @click.command()
-@click.argument("service", type=click.Choice(SERVICES))
+@click.argument("service", type=click.Choice((*SERVICES, *OPTIONAL_SERVICES)))
 @click.option("--log-level", default="INFO", show_default=True, help="Celery's log level.")
 @click.option(
     "--concurrency",
@@ -119,7 +121,7 @@ def worker(
     ready = settings.home / "run" / f"worker-{service}.ready"
     ready.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     ready.unlink(missing_ok=True)
-    parts = WorkerParts(service, leave_s=settings.timing.grace_s, has_timetable=service == ROUTER)
+    parts = WorkerParts(service, leave_s=settings.timing.grace_s, has_timetable=service in _HAVE_A_TIMETABLE)
     with ExitStack() as stack:
         if metrics_port is not None:
             from proctor.runtime.metrics.server import TOKEN_VARIABLE, Address, serving_metrics
@@ -136,13 +138,17 @@ def worker(
             open_signing_key(settings.home, settings.signing_key)
         if service == ROUTER:
             check_ledger(settings)
+        if service == NOTIFIER:
+            from proctor.notifier.tasks import check_settings
+
+            check_settings(settings)
         read_carefully()
         app = configure(settings)
         GivesBackUnknownTasks.lease_s = settings.timing.lease_s
         app.steps["consumer"].update(
             (KnowsTheExchange, SurvivesItsBroker, PutsAsideForeignTasks, GivesBackUnknownTasks)
         )
-        if service == ROUTER:
+        if service in _HAVE_A_TIMETABLE:
             app.steps["worker"].add(Timetable)
         importlib.import_module(f"proctor.{service}.tasks")
         prepare_for_many_objects()

@@ -24,7 +24,11 @@ from proctor.domain.manifest import AnsweredShard
 from proctor.domain.trial import ANSWER_STAGE, Decoding
 from proctor.domain.versions import added, needed_version
 
+#: What every deployment runs.
 SERVICES = ("router", "perturbation", "inference", "scorer", "registry")
+NOTIFIER = "notifier"
+#: What a deployment runs that tells somebody of its decisions.
+OPTIONAL_SERVICES = (NOTIFIER,)
 EVENTS_EXCHANGE = "proctor.events"
 
 
@@ -44,7 +48,7 @@ class Priority(StrEnum):
 #: In the order in which a worker looks into them, the most urgent first.
 QUEUES = {
     service: tuple(f"{service}{priority.suffix}" for priority in Priority) if service == "inference" else (service,)
-    for service in SERVICES
+    for service in (*SERVICES, *OPTIONAL_SERVICES)
 }
 
 
@@ -273,6 +277,19 @@ class DecisionWritten(Message):
     audit_id: str
     registry_version: str | None = None
     error: str | None = None
+
+
+class TellOf(Message):
+    """Tell those of an audit's decision who are to be told, once each."""
+
+    task: ClassVar[str] = "notifier.tell_of"
+    audit_id: str
+
+
+class DeliverNotifications(Message):
+    """Look for decisions that nobody was told of yet, and send what is due."""
+
+    task: ClassVar[str] = "notifier.deliver"
 
 
 class NotUnderstood(Message):

@@ -272,7 +272,8 @@ class GovernanceSection(Frozen):
     """`strict` requires the channel fresh, because an approval by wordings alone does not rule out memory of short
     facts; no audit of this version runs that channel, so strict always ends in a review."""
     audit_owner: str = Field(default="unassigned", min_length=1, max_length=200)
-    """Who answers for the audit."""
+    """Who answers for the audit; told of reviews and blocks where the operator knows the name, or lets suites name the
+    address."""
     review_required_above_cs: Fraction = 0.25
     """Contamination Score past which a person must look, as a fraction."""
     block_deployment_above_contaminated_pct: Percent = 5.0
@@ -286,7 +287,7 @@ class GovernanceSection(Frozen):
     result_retention_days: int = Field(default=365, ge=1, le=36_500)
     """How long prompts and completions are kept, in days from the decision; the report and the record stay."""
     notify_on_failure: tuple[str, ...] = Field(default=(), max_length=100)
-    """Who is told of a block, as addresses."""
+    """Who is told of a review or a block, as mail addresses or names, as far as the operator lets suites name them."""
 
 
 class FewShotExample(Frozen):

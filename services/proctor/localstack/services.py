@@ -16,7 +16,7 @@ from pathlib import Path
 from proctor import __version__
 from proctor.domain.errors import StackError
 from proctor.domain.host import LOOPBACK
-from proctor.domain.messages import SERVICES
+from proctor.domain.messages import NOTIFIER, SERVICES
 from proctor.domain.operator_endpoint import OperatorEndpoint
 from proctor.localstack.basic_auth import basic_credentials
 from proctor.localstack.mlflow_server import PASSWORD_VARIABLE, USER
@@ -114,8 +114,9 @@ def local_services(settings: Settings, spec: StackSpec) -> LocalServices:
         StackError: when Valkey is missing, or a chosen port cannot be had.
     """
     home, notes = settings.home, list[str]()
+    workers = spec.workers if NOTIFIER in spec.workers or not settings.notify else (*spec.workers, NOTIFIER)
     try:
-        ports = free_ports(4 + len(spec.workers), random.Random())  # noqa: S311
+        ports = free_ports(4 + len(workers), random.Random())  # noqa: S311
     except OSError as error:
         raise StackError(f"no free ports for the local stack: {error}") from error
     broker_port, registry_port, grpc_port, http_port, *worker_ports = ports
@@ -145,7 +146,7 @@ def local_services(settings: Settings, spec: StackSpec) -> LocalServices:
     metrics_token = _metrics_token(home) if spec.metrics else ""
     services += [
         _worker(name, settings, servers, port if spec.metrics else None, metrics_token)
-        for name, port in zip(spec.workers, worker_ports, strict=True)
+        for name, port in zip(workers, worker_ports, strict=True)
     ]
     if spec.gateway:
         lacking = [name for name in _GATEWAY_PACKAGES if importlib.util.find_spec(name) is None]

@@ -23,6 +23,7 @@ from pydantic import (
 
 from proctor.domain.ceilings import NO_CEILINGS, OperatorCeilings, parse_ceilings
 from proctor.domain.hub import DEFAULT_ENDPOINT, UNSAID_HUB, HubAccess, hub_patterns, written_patterns
+from proctor.domain.notify.settings import NOBODY, Notifications, parse_notifications
 from proctor.domain.operator_endpoint import (
     OperatorEndpoint,
     OtherEndpoints,
@@ -113,6 +114,11 @@ _Ceilings = Annotated[
     _described(lambda said: parse_ceilings(said.text, source=said.source)),
     PlainSerializer(OperatorCeilings.written),
 ]
+_Notifications = Annotated[
+    Notifications,
+    _described(lambda said: parse_notifications(said.text, source=said.source, file=said.file)),
+    PlainSerializer(Notifications.written),
+]
 #: What is too short or too long is said by whoever applies it.
 _Days = Annotated[
     Annotated[int, Field(ge=0, lt=10**9)] | None,
@@ -145,6 +151,8 @@ class Settings(EnvironmentSettings):
     registry_uri: Text | None = Field(default=None, repr=False)
     dashboard_url: Annotated[Text, AfterValidator(public_address)] | None = None
     """Where people reach the gateway's pages; None writes paths of this machine where a report is named."""
+    notify: _Notifications = Field(default=NOBODY, repr=False)
+    """Who is told of decisions, and how they are reached."""
     endpoints: _Endpoints = Field(default_factory=dict)
     """Endpoint ids that a suite may name, each with where it is and what may be asked of it."""
     other_endpoints: OtherEndpoints = OtherEndpoints.LOOPBACK
@@ -185,10 +193,11 @@ class Settings(EnvironmentSettings):
 
         Raises:
             BadInputError: when PROCTOR_ENDPOINTS, or the file that it names behind an @, describes no endpoints,
-                PROCTOR_PRIVATE_BENCHMARKS no benchmarks or PROCTOR_CEILINGS no ceilings, PROCTOR_HUB_DATASETS holds
-                what is no pattern, PROCTOR_OTHER_ENDPOINTS, PROCTOR_LEDGER_CHECK, PROCTOR_RECORDS_MIGRATE or
-                PROCTOR_ENCODER_PRECISION is none of its words, PROCTOR_DASHBOARD_URL is no address of a web page,
-                PROCTOR_ARTIFACTS or the S3 endpoint names no place, or a time limit is no number of seconds or days.
+                PROCTOR_PRIVATE_BENCHMARKS no benchmarks, PROCTOR_CEILINGS no ceilings or PROCTOR_NOTIFY no targets,
+                PROCTOR_HUB_DATASETS holds what is no pattern, PROCTOR_OTHER_ENDPOINTS, PROCTOR_LEDGER_CHECK,
+                PROCTOR_RECORDS_MIGRATE or PROCTOR_ENCODER_PRECISION is none of its words, PROCTOR_DASHBOARD_URL is no
+                address of a web page, PROCTOR_ARTIFACTS or the S3 endpoint names no place, or a time limit is no number
+                of seconds or days.
         """
         hub = HubAccess(
             # Set and empty it means none.

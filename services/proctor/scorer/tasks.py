@@ -55,8 +55,7 @@ def score_audit(message: ScoreAudit) -> None:
     """
     event = _decide(message.audit_id, get_model(worker_artifacts(), message.manifest, AuditManifest))
     send(AuditScored(audit_id=message.audit_id))
-    if worker_settings().registry_uri:
-        publish_decision(event)
+    publish_decision(event)
 
 
 def _not_graded(message: GradeShards, cause: str) -> None:

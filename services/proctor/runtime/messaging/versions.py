@@ -15,7 +15,7 @@ from celery import bootsteps
 from pydantic import ValidationError
 
 from proctor.domain.errors import NewerVersionError
-from proctor.domain.messages import SERVICES, Message, NotUnderstood
+from proctor.domain.messages import QUEUES, Message, NotUnderstood
 from proctor.domain.problems import visible
 from proctor.domain.versions import newest_version, unknown_fields
 
@@ -176,7 +176,7 @@ class _Instead:
 def _delivery_of(message: Any) -> Delivery | None:
     """What was delivered to an unknown task; None where that is no message between services at all."""
     task = message.headers.get("task")
-    if not isinstance(task, str) or task.partition(".")[0] not in SERVICES:
+    if not isinstance(task, str) or task.partition(".")[0] not in QUEUES:
         return None
     try:
         _, arguments, _ = message.payload

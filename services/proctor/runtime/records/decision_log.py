@@ -180,6 +180,12 @@ class LogView:
         """The entries on one audit, in the log's order."""
         return logged_on(self._connection, audit_id)
 
+    def after(self, sequence: int, most: int) -> list[LoggedEntry]:
+        """The entries behind a number, in the log's order, so many of them."""
+        page = sa.select(DECISION_LOG).where(DECISION_LOG.c.sequence > sequence)
+        rows = self._connection.execute(page.order_by(DECISION_LOG.c.sequence).limit(most)).all()
+        return [LoggedEntry(row.sequence, row.entry, row.digest, row.signature) for row in rows]
+
     def decisions(self) -> Iterator[DecidedRow]:
         """Every decision by its own row, some at a time."""
         after = ""

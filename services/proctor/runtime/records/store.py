@@ -41,6 +41,7 @@ from proctor.runtime.records.engine import (
     said,
 )
 from proctor.runtime.records.measures import Measures, add_measure
+from proctor.runtime.records.outbox import Outbox
 from proctor.runtime.records.requests import AuditRequests, take
 from proctor.runtime.records.schema import prepare
 from proctor.runtime.records.standings import Standings, note_decision
@@ -92,6 +93,7 @@ class Records:
         self.measures = Measures(self._engine)
         self.baselines = Baselines(self._engine)
         self.costs = Costs(self._engine)
+        self.outbox = Outbox(self._engine)
         with ExitStack() as opening:
             opening.callback(self._engine.dispose)
             try:
@@ -256,6 +258,16 @@ class Records:
                 last = row["audit_id"]
             if len(rows) < _PAGE:
                 return
+
+    @outlasting
+    def on_record(self, audit_id: str) -> AuditOnRecord | None:
+        """An audit with its decision, as text and unread; None where there is none of that id."""
+        joined = sa.select(AUDITS, DECISIONS.c.event, DECISIONS.c.decided_at).outerjoin(
+            DECISIONS, DECISIONS.c.audit_id == AUDITS.c.audit_id
+        )
+        with self._engine.connect() as connection:
+            row = connection.execute(joined.where(AUDITS.c.audit_id == audit_id)).mappings().first()
+        return None if row is None else AuditOnRecord(**{name: row[name] for name in AuditOnRecord._fields})
 
     @outlasting
     def advance(

@@ -164,6 +164,24 @@ REGISTRY_CURSORS = sa.Table(
     sa.Column("name", sa.String(80), primary_key=True),
     sa.Column("cursor", sa.Text, nullable=False),
 )
+#: Who is told of what happened to an audit, each once, and what became of it.
+NOTIFICATIONS = sa.Table(
+    "notifications",
+    METADATA,
+    sa.Column("audit_id", sa.String(64), primary_key=True),
+    sa.Column("occasion", sa.String(64), primary_key=True),
+    sa.Column("recipient", sa.String(71), primary_key=True),
+    sa.Column("name", sa.String(400), nullable=False),
+    sa.Column("kind", sa.String(16), nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("tries", sa.Integer, nullable=False),
+    sa.Column("claim", sa.String(32)),
+    sa.Column("detail", sa.Text, nullable=False),
+    sa.Column("due_at", sa.BigInteger, nullable=False),
+    sa.Column("created_at", sa.String(32), nullable=False),
+    sa.Column("changed_at", sa.String(32), nullable=False),
+    sa.Index("notifications_due", "state", "due_at"),
+)
 #: What callers did. Rows are added and never changed, as in the log.
 ACTIONS = sa.Table(
     "actions",

@@ -1,4 +1,4 @@
-"""The decision log, what holds for each audit by it, audits that a registry asks for, what callers did, and trends.
+"""The decision log, what holds by it, what callers did, audits that a registry asks for, trends, and notifications.
 
 Decisions that are on record already are taken in, in their order, as entries marked so. A Proctor of version 1 does not
 look at the other tables.
@@ -33,6 +33,7 @@ def upgrade() -> None:
     _make_actions()
     _make_registry_writes()
     _make_trends()
+    _make_notifications()
 
 
 def _make_decision_log() -> None:
@@ -303,6 +304,25 @@ def _make_costs() -> None:
     )
     whose = ("month", "submitter", "suite_id", "model_id")
     op.create_index("audit_costs_of_month", "audit_costs", [*whose, *used, "cost", *unpriced])
+
+
+def _make_notifications() -> None:
+    op.create_table(
+        "notifications",
+        sa.Column("audit_id", sa.String(64), primary_key=True),
+        sa.Column("occasion", sa.String(64), primary_key=True),
+        sa.Column("recipient", sa.String(71), primary_key=True),
+        sa.Column("name", sa.String(400), nullable=False),
+        sa.Column("kind", sa.String(16), nullable=False),
+        sa.Column("state", sa.String(16), nullable=False),
+        sa.Column("tries", sa.Integer, nullable=False),
+        sa.Column("claim", sa.String(32)),
+        sa.Column("detail", sa.Text, nullable=False),
+        sa.Column("due_at", sa.BigInteger, nullable=False),
+        sa.Column("created_at", sa.String(32), nullable=False),
+        sa.Column("changed_at", sa.String(32), nullable=False),
+    )
+    op.create_index("notifications_due", "notifications", ["state", "due_at"])
 
 
 def _take_in(connection: sa.Connection) -> tuple[int, str | None]:

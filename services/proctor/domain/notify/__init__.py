@@ -1,0 +1,1 @@
+"""Who is told of a decision, and in which words."""

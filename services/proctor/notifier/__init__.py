@@ -1,0 +1,1 @@
+"""Tells people and programs of decisions: mail, chats, and CloudEvents over HTTP."""
