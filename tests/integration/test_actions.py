@@ -16,14 +16,17 @@ import sqlalchemy as sa
 
 from proctor.cli.main import main
 from proctor.domain.action import Action, Verb
+from proctor.domain.decision import DecisionOutcome
 from proctor.domain.errors import BadInputError
-from proctor.domain.submitter import Role, Submitter
+from proctor.domain.record.sign_off import Verb as Sign
+from proctor.domain.submitter import ForbiddenError, Role, Submitter
 from proctor.gateway.rpc import audit_pb2 as pb
 from proctor.router import control
 from proctor.runtime.grpc.tokens import metadata_of, new_token
 from proctor.runtime.records.audit_state import AuditState
 from proctor.runtime.records.engine import open_engine
 from proctor.runtime.records.store import Records
+from proctor.studies.review import reviews_of
 from tests.integration.audit_support import AuditBench, audit_bench, refused, stub
 from tests.integration.http_gateway import client, serving_both
 
@@ -120,3 +123,19 @@ def test_rows_are_never_changed_and_hold_any_words(records_url: str) -> None:
         with pytest.raises(sa.exc.DBAPIError, match="only ever added to"), engine.begin() as connection:
             connection.exec_driver_sql(statement)
     engine.dispose()
+
+
+def test_a_sign_off_stands_among_the_actions_with_its_entry_and_a_refused_one_does_not(bench: AuditBench) -> None:
+    audit = bench.submitted()
+    bench.decide(audit, DecisionOutcome.REVIEW)
+    reviews = reviews_of(bench.settings, bench.records, lambda message: None)
+    anna = Submitter("anna", role=Role.REVIEWER)
+    with pytest.raises(ForbiddenError):
+        reviews.sign(audit, Sign.APPROVE, DecisionOutcome.APPROVE, Submitter("ci"), "why", "QA-1")
+    signed = reviews.sign(audit, Sign.APPROVE, DecisionOutcome.APPROVE, anna, "why", "QA-1")
+    with pytest.raises(BadInputError):
+        reviews.sign(audit, Sign.APPROVE, DecisionOutcome.APPROVE, anna, "why", "QA-1")
+    _, row = bench.records.actions.of(audit)
+    assert (row.action, row.name, row.via) == ("sign-off", "anna", "token")
+    assert row.detail == {"verb": "approve", "outcome": "approve", "entry": signed.standing.sequence}
+    assert row.at == signed.standing.at

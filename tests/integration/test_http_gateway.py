@@ -160,6 +160,7 @@ def test_every_answer_has_the_headers_that_keep_browsers_from_more(bench: AuditB
             assert answer.headers["x-content-type-options"] == "nosniff"
             assert answer.headers["cache-control"] == "no-store"
             assert answer.headers["content-security-policy"].startswith("default-src 'none'")
+            assert answer.headers["cross-origin-opener-policy"] == "same-origin"
             assert "server" not in answer.headers
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, NamedTuple
-
-from proctor.domain.submitter import Submitter
+from typing import Any, NamedTuple, Protocol
 
 
 class Verb(StrEnum):
@@ -19,11 +17,25 @@ class Verb(StrEnum):
     SIGN_OFF = "sign-off"
 
 
+class Doer(Protocol):
+    """Who did something."""
+
+    @property
+    def name(self) -> str:
+        """By what they are known here."""
+        ...
+
+    @property
+    def via(self) -> str:
+        """How they are known (`Submitter.via`)."""
+        ...
+
+
 class Action(NamedTuple):
     """One of them, by somebody."""
 
     verb: Verb
-    by: Submitter
+    by: Doer
     detail: Mapping[str, Any] = {}
     """What belongs to it, e.g. an audit's priority: JSON, and no secret."""
 

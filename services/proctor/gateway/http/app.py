@@ -41,6 +41,8 @@ _HEADERS: Final = {
     "referrer-policy": "no-referrer",
     "cache-control": "no-store",
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
 }
 
 

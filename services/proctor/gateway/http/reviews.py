@@ -17,7 +17,7 @@ from proctor.domain.record.sign_off import (
     Verb,
 )
 from proctor.domain.standing import Standing
-from proctor.domain.submitter import Role, hold_to
+from proctor.domain.submitter import Role
 from proctor.gateway.desk import DEFAULT_LIMIT
 from proctor.gateway.fields import LONGEST_LIST, FieldError
 from proctor.gateway.front import Front
@@ -95,7 +95,7 @@ def review_routes(front: Front) -> APIRouter:
     )
     async def sign(request: Request, audit_id: str, caller: Caller) -> SignedOff:
         """Sign an audit off, as a reviewer: what holds is another outcome then, and the decision stays as it is."""
-        hold_to(caller, Role.REVIEWER)
+        front.hold_to(caller, Role.REVIEWER)
         wanted = _wanted(await body_of(request, most=MAX_SIGN_OFF_BYTES, within_s=SMALL_BODY_S))
 
         def signed() -> Signed:

@@ -6,14 +6,13 @@ Rows are added and never changed; the migration lays triggers that refuse the re
 from __future__ import annotations
 
 import json
-import os
-import pwd
 from typing import Any
 
 import sqlalchemy as sa
 
 from proctor.domain.action import Action, ActionOnRecord
 from proctor.domain.submitter import BY_TERMINAL
+from proctor.runtime.login_name import login_name
 from proctor.runtime.records.engine import outlasting
 from proctor.runtime.records.tables import ACTIONS
 from proctor.runtime.records.words import storable
@@ -31,7 +30,7 @@ def note(connection: sa.Connection, audit_id: str | None, action: Action, *, at:
     detail = dict(action.detail)
     if action.by.via == BY_TERMINAL:
         # All who sit at a terminal have one name; whose login it was is what the machine knows of them.
-        detail["user"] = _user()
+        detail["user"] = login_name()
     connection.execute(
         ACTIONS.insert().values(
             audit_id=audit_id,
@@ -74,10 +73,3 @@ class Actions:
                 ActionOnRecord(**{**row, "detail": json.loads(row["detail"])})
                 for row in connection.execute(statement).mappings()
             ]
-
-
-def _user() -> str:
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return f"uid {os.getuid()}"

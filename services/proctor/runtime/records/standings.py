@@ -14,11 +14,14 @@ from typing import Any, Final, NamedTuple
 import sqlalchemy as sa
 from pydantic import ValidationError
 
+from proctor.domain.action import Action
+from proctor.domain.action import Verb as ActionVerb
 from proctor.domain.decision import DecisionOutcome
 from proctor.domain.errors import BadInputError, ProctorError, StoreError
 from proctor.domain.record.entry import Entry, EntryKind, plain_of
 from proctor.domain.record.sign_off import ApprovalTerms, Expiry, SignedBy, SignOff, Verb, why_not
 from proctor.domain.standing import Standing, StandingKind, as_text, expires_at, is_expired, standing_after, standing_at
+from proctor.runtime.records.actions import note
 from proctor.runtime.records.decision_log import NoKey, SigningKey, append, hold_log, logged_on
 from proctor.runtime.records.engine import outlasting
 from proctor.runtime.records.tables import AUDITS, DECISIONS, STANDINGS, started_by
@@ -183,7 +186,10 @@ class Standings:
                 model_id=decision.model_id,
                 digests=decision.digests,
             )
-            return _change(connection, before, EntryKind.OVERRIDE, content.plain(), as_text(now), key)
+            after = _change(connection, before, EntryKind.OVERRIDE, content.plain(), as_text(now), key)
+            detail = {"verb": sign_off.verb.value, "outcome": sign_off.outcome.value, "entry": after.sequence}
+            note(connection, audit_id, Action(ActionVerb.SIGN_OFF, sign_off.by, detail), at=as_text(now))
+            return after
 
     def expire(self, *, key: SigningKey | NoKey, limit: int = DEFAULT_LIMIT) -> list[str]:
         """Say in the log that approvals past their time have ended, each once; the audits whose they were.
