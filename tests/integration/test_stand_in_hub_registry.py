@@ -16,8 +16,8 @@ from proctor.domain.registered_version import RegistryKind
 from proctor.registry.description import BEGIN
 from proctor.registry.model_registry import RegistryUnavailableError, VersionGoneError
 from proctor.runtime.records.requests import NewRequest
-from tests.decided_audits import DecidedAudits, decided_audits, sha
 from tests.stand_in_hub import Model, StandInHub, metadata, stand_in_hub
+from tests.standing_audits import DecidedAudits, decided_audits, sha
 
 REPO = "acme/model"
 URI = "hf://"

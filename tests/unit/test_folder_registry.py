@@ -16,7 +16,7 @@ from proctor.domain.decision import DecisionEvent, DecisionOutcome
 from proctor.domain.errors import RegistryError
 from proctor.registry.folder_registry import FolderRegistry
 from proctor.registry.model_registry import RegistryUnavailableError, VersionGoneError, open_registry
-from tests.decided_audits import DecidedAudits, decided_audits, sha
+from tests.standing_audits import DecidedAudits, decided_audits, sha
 
 APPROVE, REVIEW, BLOCK = DecisionOutcome.APPROVE, DecisionOutcome.REVIEW, DecisionOutcome.BLOCK
 VERSION = "1" * 12

@@ -10,8 +10,8 @@ from proctor.domain.decision import DecisionEvent, DecisionOutcome, Reason
 from proctor.registry.description import BEGIN, END
 from proctor.registry.model_card import decision_in, with_decision
 from proctor.registry.version_record import VersionRecord
-from tests.decided_audits import sha
 from tests.stand_in_hub import metadata
+from tests.standing_audits import sha
 
 REVISION = "a" * 40
 

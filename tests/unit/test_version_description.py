@@ -11,7 +11,7 @@ from proctor.domain.scope import WORDING_ALONE, Scope
 from proctor.registry.description import BEGIN, END, MAX_CHARACTERS, as_text, described
 from proctor.registry.version_record import SuiteRecord, VersionRecord
 from proctor.registry.version_tags import MAX_TAG_BYTES, suite_key, version_tags
-from tests.decided_audits import sha
+from tests.standing_audits import sha
 
 
 def record(text: str = "It is so.", *, suites: int = 1, suite: str = "facts") -> VersionRecord:
