@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from selenium.webdriver import Chrome, ChromeOptions
-from selenium.webdriver.chrome.service import Service
+from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from proctor.scorer.page.html import render
 from proctor.scorer.report.document import RunFacts
+from tests.browser.chromium import DESKTOP, NARROW_PHONE, PHONE, chromium, log_of, requested, show
 from tests.report_samples import approved, blocked, in_review, poisoned
-from tests.support import missing
 
-DESKTOP, PHONE, NARROW_PHONE = (1280, 800), (390, 844), (360, 740)
 #: WCAG 2.2, success criterion 1.4.3 (AA) for text of normal size.
 MIN_CONTRAST = 4.5
 PAYLOAD = "</title></style></script><script>window.ran=1</script>\"'><img src=//192.0.2.1/x onerror=window.ran=1>"
@@ -65,24 +61,8 @@ _FIRST_SCREEN = (
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    binary = shutil.which("chromium") or shutil.which("google-chrome")
-    driver = shutil.which("chromedriver")
-    if binary is None or driver is None:
-        missing("Chromium or its driver is not installed: apt-get install chromium chromium-driver")
-    options = ChromeOptions()
-    options.binary_location = binary
-    profile = tmp_path_factory.mktemp("profile")
-    for argument in (
-        "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking",
-        "--disable-component-update", "--disable-sync", "--no-first-run", f"--user-data-dir={profile}",
-    ):  # fmt: skip
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    chrome = Chrome(options=options, service=Service(driver))
-    try:
-        yield chrome
-    finally:
-        chrome.quit()
+    with chromium(tmp_path_factory.mktemp("profile")) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
@@ -97,35 +77,12 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {name: (folder / f"{name}.html").as_uri() for name in reports}
 
 
-def _show(browser: Chrome, url: str, size: tuple[int, int] = DESKTOP, *, scheme: str = "light") -> None:
-    browser.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size != DESKTOP},
-    )
-    browser.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-    )
-    for kind in ("browser", "performance"):
-        _log(browser, kind)
-    browser.get(url)
-
-
-def _log(browser: Chrome, kind: str) -> list[dict[str, Any]]:
-    entries: list[dict[str, Any]] = browser.get_log(kind)  # type: ignore[no-untyped-call]
-    return entries
-
-
-def _requested(browser: Chrome) -> list[str]:
-    events = [json.loads(entry["message"])["message"] for entry in _log(browser, "performance")]
-    return [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
-
-
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 @pytest.mark.parametrize("name", ["blocked", "approved", "in_review"])
 def test_the_first_screen_holds_decision_reason_model_and_the_three_numbers(
     browser: Chrome, pages: dict[str, str], name: str, size: tuple[int, int]
 ) -> None:
-    _show(browser, pages[name], size)
+    show(browser, pages[name], size)
     for selector in _FIRST_SCREEN:
         found = browser.find_elements(By.CSS_SELECTOR, selector)
         assert found
@@ -139,7 +96,7 @@ def test_the_first_screen_holds_decision_reason_model_and_the_three_numbers(
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 @pytest.mark.parametrize("name", ["blocked", "hostile"])
 def test_no_page_scrolls_sideways(browser: Chrome, pages: dict[str, str], name: str, size: tuple[int, int]) -> None:
-    _show(browser, pages[name], size)
+    show(browser, pages[name], size)
     assert browser.execute_script("return document.documentElement.scrollWidth") <= size[0]
 
 
@@ -147,7 +104,7 @@ def test_no_page_scrolls_sideways(browser: Chrome, pages: dict[str, str], name: 
 def test_no_page_scrolls_sideways_on_a_narrow_phone_with_everything_open(
     browser: Chrome, pages: dict[str, str], name: str
 ) -> None:
-    _show(browser, pages[name], NARROW_PHONE)
+    show(browser, pages[name], NARROW_PHONE)
     browser.execute_script(_OPEN_ALL)
     assert browser.execute_script("return document.documentElement.scrollWidth") <= NARROW_PHONE[0]
     spilt = browser.execute_script(
@@ -159,16 +116,16 @@ def test_no_page_scrolls_sideways_on_a_narrow_phone_with_everything_open(
 
 @pytest.mark.parametrize("name", ["blocked", "hostile"])
 def test_nothing_runs_and_nothing_is_fetched(browser: Chrome, pages: dict[str, str], name: str) -> None:
-    _show(browser, pages[name])
+    show(browser, pages[name])
     browser.execute_script(_OPEN_ALL)
     state: dict[str, Any] = browser.execute_script(_STATE)
     assert state == {"ran": None, "resources": [], "acting": 0, "handlers": 0}
-    assert [url for url in _requested(browser) if not url.startswith("data:")] == [pages[name]]
-    assert _log(browser, "browser") == []
+    assert [url for url in requested(browser) if not url.startswith("data:")] == [pages[name]]
+    assert log_of(browser, "browser") == []
 
 
 def test_the_policy_stops_what_escaping_might_miss(browser: Chrome, pages: dict[str, str]) -> None:
-    _show(browser, pages["blocked"])
+    show(browser, pages["blocked"])
     blocked_by = browser.execute_async_script(
         "const done = arguments[0], seen = [];"
         "document.addEventListener('securitypolicyviolation', e => {"
@@ -186,7 +143,7 @@ def test_the_policy_stops_what_escaping_might_miss(browser: Chrome, pages: dict[
 def test_every_text_has_contrast_in_light_and_dark(
     browser: Chrome, pages: dict[str, str], name: str, scheme: str
 ) -> None:
-    _show(browser, pages[name], scheme=scheme)
+    show(browser, pages[name], scheme=scheme)
     browser.execute_script(_OPEN_ALL)
     contrasts = browser.execute_script(_CONTRASTS)
     assert len(contrasts) > 200
@@ -196,7 +153,7 @@ def test_every_text_has_contrast_in_light_and_dark(
 
 
 def test_an_items_details_open_with_the_keyboard_alone(browser: Chrome, pages: dict[str, str]) -> None:
-    _show(browser, pages["blocked"])
+    show(browser, pages["blocked"])
     summaries = browser.find_elements(By.CSS_SELECTOR, ".items summary")
     second = browser.find_elements(By.CSS_SELECTOR, ".items details")[1]
     assert second.get_attribute("open") is None
@@ -212,7 +169,7 @@ def test_an_items_details_open_with_the_keyboard_alone(browser: Chrome, pages: d
 
 
 def test_the_table_of_all_rewordings_opens_with_the_keyboard_alone(browser: Chrome, pages: dict[str, str]) -> None:
-    _show(browser, pages["blocked"])
+    show(browser, pages["blocked"])
     details = browser.find_element(By.ID, "rewordings-by-item")
     summary, table = details.find_element(By.TAG_NAME, "summary"), details.find_element(By.TAG_NAME, "table")
     assert not table.is_displayed()
@@ -228,7 +185,7 @@ def test_the_table_of_all_rewordings_opens_with_the_keyboard_alone(browser: Chro
 
 
 def test_the_measures_names_stay_in_sight_while_the_rewordings_scroll(browser: Chrome, pages: dict[str, str]) -> None:
-    _show(browser, pages["blocked"])
+    show(browser, pages["blocked"])
     browser.execute_script(_OPEN_ALL)
     top = browser.execute_script(
         "document.querySelectorAll('.by-item tbody')[200].scrollIntoView();"
@@ -238,7 +195,7 @@ def test_the_measures_names_stay_in_sight_while_the_rewordings_scroll(browser: C
 
 
 def test_headings_descend_without_gaps_and_pictures_have_names(browser: Chrome, pages: dict[str, str]) -> None:
-    _show(browser, pages["blocked"])
+    show(browser, pages["blocked"])
     levels = browser.execute_script("return [...document.querySelectorAll('h1,h2,h3,h4')].map(h => +h.tagName[1])")
     assert levels[0] == 1
     assert levels.count(1) == 1

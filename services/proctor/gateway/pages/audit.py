@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from proctor.domain.canonical import canonical_json
+from proctor.domain.decision import scope_caveat
 from proctor.domain.standing import Standing
 from proctor.domain.submitter import Role, Submitter
 from proctor.gateway.audits import LocalDesk
@@ -56,6 +57,7 @@ def one_audit_pages(shell: Shell) -> APIRouter:
             fingerprint=looked.audit.card.fingerprint,
             event=looked.event,
             standing=looked.standing,
+            caveat=_caveat(looked),
             may_sign=caller.may(Role.REVIEWER),
             entries=looked.entries,
             n_entries=looked.n_entries,
@@ -116,6 +118,13 @@ def _looked(desk: LocalDesk, audit: str) -> Looked:
         entries=tuple(shown_entry(one) for one in logged[:_ENTRIES]),
         n_entries=len(logged),
     )
+
+
+def _caveat(looked: Looked) -> str | None:
+    """What an approval has to say of its scope before anything else."""
+    if looked.standing is None or looked.status.decision is None:
+        return None
+    return scope_caveat(looked.standing.outcome, looked.status.decision.scope)
 
 
 def _attestation(desk: LocalDesk, audit: str, sequence: int) -> bytes:
