@@ -49,6 +49,9 @@ class Stage(NamedTuple):
             "review": "/review",
             "sign": f"/audits/{self.in_review}/review",
             "record": "/record",
+            "trends": "/trends",
+            "benchmarks": "/benchmarks",
+            "costs": "/costs",
             "problem": "/audits/none",
         }
 

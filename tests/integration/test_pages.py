@@ -151,6 +151,7 @@ def test_an_audit_that_runs_says_how_far_it_is_and_keeps_itself_up_to_date(
     part = http.get(f"/audits/{audit}/progress")
     assert "32 of 128 trials answered" in part.text
     assert "data-ended" not in part.text
+    assert '<th scope="row">submit</th>' in page.text
     bench.set(audit, AuditState.CANCELLED)
     assert "data-ended" in http.get(f"/audits/{audit}/progress").text
     ended = http.get(f"/audits/{audit}").text

@@ -9,6 +9,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from proctor.domain.action import ActionOnRecord
 from proctor.domain.canonical import canonical_json
 from proctor.domain.decision import scope_caveat
 from proctor.domain.standing import Standing
@@ -26,6 +27,8 @@ from proctor.studies.record.checks import attestation_of
 
 #: Entries on one audit that a page shows: a decision, and what people said to it.
 _ENTRIES: Final = 100
+#: The last of what was done to it.
+_ACTIONS: Final = 100
 
 
 class Looked(NamedTuple):
@@ -37,6 +40,7 @@ class Looked(NamedTuple):
     standing: Standing | None
     entries: tuple[ShownEntry, ...]
     n_entries: int
+    actions: tuple[ActionOnRecord, ...]
 
 
 def one_audit_pages(shell: Shell) -> APIRouter:
@@ -61,6 +65,7 @@ def one_audit_pages(shell: Shell) -> APIRouter:
             may_sign=caller.may(Role.REVIEWER),
             entries=looked.entries,
             n_entries=looked.n_entries,
+            actions=looked.actions,
             steps=steps_of(status.state),
             said=said_of(status),
         )
@@ -117,6 +122,7 @@ def _looked(desk: LocalDesk, audit: str) -> Looked:
         standing=desk.records.standings.standing_of(audit_id),
         entries=tuple(shown_entry(one) for one in logged[:_ENTRIES]),
         n_entries=len(logged),
+        actions=tuple(desk.records.actions.of(audit_id)[-_ACTIONS:]),
     )
 
 
