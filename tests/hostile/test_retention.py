@@ -19,6 +19,7 @@ import sqlalchemy as sa
 
 from proctor.domain.decision import DecisionOutcome
 from proctor.domain.errors import BadInputError, StoreError
+from proctor.domain.log_origin import ChunkOfItems, LoggedAnswers, LoggedChunk
 from proctor.domain.record.sign_off import Verb
 from proctor.domain.submitter import LOCAL
 from proctor.router.ledger.store import Ledger, PlannedShard
@@ -131,6 +132,17 @@ def test_a_decided_audit_loses_prompts_and_completions_and_keeps_what_its_report
     assert all(deployment.there(digest) for digest in stays)
     assert (found.objects, found.past, found.open) == (3, ["a-1"], 0)
     assert deployment.forget().objects == 0
+
+
+@pytest.mark.parametrize("state", [AuditState.DECIDED, AuditState.FAILED])
+def test_answers_that_came_from_logs_go_when_answers_go_and_no_earlier(
+    state: AuditState, deployment: Deployment
+) -> None:
+    said = deployment.put(LoggedChunk(answers=()).plain())
+    index = deployment.put(LoggedAnswers(answered=(ChunkOfItems(item_ids=("q0",), chunk=said),)).plain())
+    deployment.audit("a", state, evidence=evidence_of(deployment, "a"), log={"answers": index})
+    deployment.forget()
+    assert deployment.there(said) is (state is AuditState.FAILED)
 
 
 def test_a_dry_run_says_the_same_and_removes_nothing(deployment: Deployment) -> None:

@@ -14,12 +14,12 @@ import pytest
 from proctor.cli.main import main
 from proctor.domain.errors import BadInputError
 from proctor.formats.logs import reading
-from proctor.formats.logs.reading import LOG_FORMATS, read_log
+from proctor.formats.logs.reading import LOG_FORMATS, read_answers, read_log
 from proctor.formats.meter import Limits
 from tests.installed_plugins import Plugins
 
 SCORES: Final = """
-from proctor.domain.run_log import LoggedAnswer, RunLog
+from proctor.domain.run_log import AskedWith, LoggedAnswer, RunLog
 from proctor.formats.logs.checks import Grades, Ids, refuse
 from proctor.formats.logs.log_format import LogFormat
 
@@ -43,7 +43,7 @@ SCORES = LogFormat(fits, read)
 
 
 def given(log):
-    return eval(log.text.partition("!")[2], {"LoggedAnswer": LoggedAnswer, "RunLog": RunLog})
+    return eval(log.text.partition("!")[2], {"AskedWith": AskedWith, "LoggedAnswer": LoggedAnswer, "RunLog": RunLog})
 
 
 GIVEN = LogFormat(lambda log: log.text.startswith("given!"), given)
@@ -173,3 +173,32 @@ def test_the_help_of_commands_that_read_logs_lists_the_formats_that_are_installe
     assert formats() == f"lighteval, inspect, csv, lm_eval, eval_trust{more}"
     installed(plugins, "scores", "broken")
     assert formats() == f"lighteval, inspect, csv, lm_eval, eval_trust, broken (of toy 1.2), scores (of toy 1.2){more}"
+
+
+def test_what_a_plugins_log_says_was_sent_can_be_held_against_a_suite(plugins: Plugins, tmp_path: Path) -> None:
+    installed(plugins, "given")
+    asked = "asked_with=(AskedWith(1, {'temperature': 0.0}),), model='m'"
+    text = f"given![RunLog('x', 'y', 'z', (LoggedAnswer('a', None, 1, text='A', prompt='Q', trial='t'),), {asked})]"
+    run = read_answers(written(tmp_path, text))
+    assert [(one.prompt, one.trial, one.text) for one in run.answers] == [("Q", "t", "A")]
+    assert (run.model, run.asked_with[0].values) == ("m", {"temperature": 0.0})
+
+
+@pytest.mark.parametrize(
+    ("answer", "run", "said"),
+    [
+        ("prompt=7", "", "prompt is no text"),
+        ("input_tokens=-1", "", "-1 tokens"),
+        ("", "model=7", "wrong model or asked_with"),
+        ("", "asked_with=[1]", "wrong model or asked_with"),
+        ("", "asked_with=(AskedWith(1, {7: 1}),)", "wrong model or asked_with"),
+        ("", "asked_with=(AskedWith(1, {}),) * 9", "wrong model or asked_with"),
+    ],
+)
+def test_what_a_plugin_says_of_the_asking_is_held_to_its_types(
+    plugins: Plugins, tmp_path: Path, answer: str, run: str, said: str
+) -> None:
+    installed(plugins, "given")
+    text = f"given![RunLog('x', 'y', 'z', (LoggedAnswer('a', None, 1, {answer}),), {run})]"
+    with pytest.raises(BadInputError, match=said):
+        read_answers(written(tmp_path, text))

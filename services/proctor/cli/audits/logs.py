@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -10,7 +11,9 @@ from proctor.cli.terminal import say
 from proctor.cli.variants.opening import open_suite, records_of
 from proctor.cli.variants.planned import hold_direct, planned_trials
 from proctor.domain.errors import BadInputError
+from proctor.domain.run_log import RunLog
 from proctor.domain.trial import Trial
+from proctor.formats.logs.lm_eval_results import model_of_results
 from proctor.formats.logs.log_file import MAX_BYTES
 from proctor.formats.logs.reading import read_answers
 from proctor.formats.rows import file_digest, unreadable
@@ -60,7 +63,7 @@ def take_logs(suite_file: Path, log_files: Sequence[Path], settings: Settings, *
     hold_usable(suite, str(suite_file))
     hold_direct(suite)
     _hold_sizes(log_files)
-    logs = [read_answers(path) for path in log_files]
+    logs = _read(log_files)
     with records_of(settings) as records:
         trials = planned_trials(opened, VariantLibrary(records), lambda told: say(told, err=True), None)
     matched = match_logs(trials, logs, suite, known_as=known_as)
@@ -69,6 +72,21 @@ def take_logs(suite_file: Path, log_files: Sequence[Path], settings: Settings, *
     terms_of(suite, settings, from_logs=True)
     data = gather(suite, suite_file.parent, settings.bundle, settings.benchmarks, hub=settings.hub)
     return TakenLogs(data, trials, matched, tuple(map(file_digest, log_files)))
+
+
+def _read(paths: Sequence[Path]) -> list[RunLog]:
+    """The logs, with the model that files of results among them name."""
+    models = {path: model_of_results(path) for path in paths}
+    named = {model: path for path, model in models.items() if model is not None}
+    if len(named) > 1:
+        raise BadInputError(f"{' and '.join(map(str, named.values()))} name different models: give those of one run")
+    logs = [read_answers(path) for path in paths if models[path] is None]
+    if not logs:
+        raise BadInputError(
+            f"{paths[0]} has results and no answers: give the samples_*.jsonl beside it, which --log_samples writes"
+        )
+    model = next(iter(named), None)
+    return [log if log.model is not None else replace(log, model=model) for log in logs]
 
 
 def _hold_sizes(paths: Sequence[Path]) -> None:

@@ -14,8 +14,8 @@ from proctor.domain.canonical import bytes_digest
 from proctor.domain.errors import BadInputError
 from proctor.domain.log_origin import CHAT, UNKNOWN, LoggedAnswer, Recorded, settings_of
 from proctor.domain.problems import visible
+from proctor.domain.run_log import MAX_SETTINGS, RunLog
 from proctor.domain.run_log import LoggedAnswer as Row
-from proctor.domain.run_log import RunLog
 from proctor.domain.suite import Suite
 from proctor.domain.trial import Completion, FinishReason, Trial
 
@@ -117,7 +117,7 @@ class _Places:
             BadInputError: where another row says something else.
         """
         before = self.taken.setdefault(trial.trial_id, (log, row))
-        if before[1] is row:
+        if before[0] is log and before[1] is row:
             return True
         if (before[1].text, before[1].error) != (row.text, row.error):
             raise BadInputError(
@@ -173,6 +173,12 @@ def _same_settings(logs: Sequence[RunLog], suite: Suite) -> tuple[str, ...]:
             raise BadInputError(
                 f"{logs[0].source} is a log of {logs[0].format} and {log.source} of {log.format}: what two tools send "
                 "is not known to be the same, so give the logs of one run"
+            )
+        if len(log.asked_with) >= MAX_SETTINGS:
+            # A reader keeps no more, so what the others are is not known.
+            raise BadInputError(
+                f"{log.source} was asked in {MAX_SETTINGS} different ways or more, and an audit asks in one: give the "
+                "log of a task as it was exported"
             )
         for asked in log.asked_with:
             for name, value in asked.values.items():
