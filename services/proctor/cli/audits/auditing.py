@@ -51,7 +51,8 @@ class AuditResult(NamedTuple):
             suite=event.audit_suite_id,
             model_id=event.model_id,
             state=AuditState.DECIDED,
-            decision=Verdict.of(event, self.registry_version),
+            # It has just ended: nobody has signed anything yet.
+            decision=Verdict.of(event, self.registry_version, None),
         )
 
     def summary(self) -> dict[str, Any]:

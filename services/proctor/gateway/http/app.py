@@ -23,6 +23,7 @@ from proctor.domain.submitter import CERTIFIED
 from proctor.gateway.front import Front
 from proctor.gateway.http import answers
 from proctor.gateway.http.audits import audit_routes
+from proctor.gateway.http.events import event_routes
 from proctor.gateway.http.login import login_routes
 from proctor.gateway.http.origin import OriginCheck
 from proctor.gateway.http.probes import probe_routes
@@ -88,6 +89,7 @@ def application(front: Front, webhooks: Webhooks | None, sessions: Sessions) -> 
     app.include_router(probe_routes(front))
     app.include_router(login_routes())
     app.include_router(audit_routes(front))
+    app.include_router(event_routes(front))
     app.include_router(review_routes(front))
     app.include_router(trend_routes(front))
     app.include_router(page_routes(front))
