@@ -81,7 +81,7 @@ def test_who_registers_a_version_in_the_local_mlflow_starts_its_audit_after_a_re
     tmp_path: Path, bundle: Path
 ) -> None:
     trigger_file(tmp_path, bundle)
-    secrets = set()
+    secrets, addresses = set(), set()
     for number in ("1", "2"):
         with with_gateway(tmp_path) as stack:
             assert register(stack, "acme~m") == number
@@ -91,6 +91,10 @@ def test_who_registers_a_version_in_the_local_mlflow_starts_its_audit_after_a_re
                 assert [one.name for one in mlflow.webhooks()] == ["proctor-gateway"]
             secrets |= {webhook_secret(tmp_path), encryption_key(tmp_path)}
             held_by_its_user_alone(stack, [*secrets, own_token(stack)])
+            addresses.add(stack.dashboard())
+            assert stack.settings.dashboard_url in addresses
+    # What was written down of it leads there still.
+    assert len(addresses) == 1
     # Drawn once: MLflow's database still has them.
     assert len(secrets) == 2
 

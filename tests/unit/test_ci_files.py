@@ -17,8 +17,11 @@ from proctor.cli.audits.ci.files import CiFiles, ci_options
 from proctor.cli.audits.ci.junit import junit_xml
 from proctor.cli.audits.ci.markdown import escaped, markdown
 from proctor.cli.audits.ci.outcome import Check, Outcome, Result, outcome_of, undecided
+from proctor.domain.decision import DecisionOutcome
 from proctor.domain.errors import BadInputError
-from proctor.gateway.status import AuditStatus, Verdict
+from proctor.domain.record.sign_off import SignedBy
+from proctor.domain.standing import StandingKind
+from proctor.gateway.status import AuditStatus, Stands, Verdict
 from proctor.runtime.records.audit_state import AuditState
 from proctor.scorer.report.document import Report
 from tests import report_samples
@@ -107,6 +110,34 @@ def test_a_review_fails_by_what_could_not_be_told(reports: dict[str, Report]) ->
     _, found = cases(decided(reports["review"]))
     (failure,) = found["decision"].result
     assert failure.type == "review"
+
+
+def test_what_somebody_signed_off_is_what_is_told_with_the_decision_behind_it(reports: dict[str, Report]) -> None:
+    stands = Stands(
+        outcome=DecisionOutcome.APPROVE,
+        kind=StandingKind.SIGN_OFF,
+        by=SignedBy(name="ada", via="token"),
+        reason="a known leak",
+        reference="RISK-7",
+        at="2026-11-23T00:00:00Z",
+        expires_at=None,
+        sequence=4,
+    )
+    verdict = Verdict(
+        outcome=DecisionOutcome.BLOCK,
+        reasons=reports["block"].decision.reasons,
+        report_path="/r",
+        report_digest="sha256:r",
+        stands=stands,
+    )
+    signed = decided(reports["block"], decision=verdict)
+    _, found = cases(signed)
+    assert found["decision"].is_passed
+    assert not found["Score inflation"].is_passed
+    page = shown(markdown(signed)).text
+    assert "approved" in page
+    assert "Decided was block" in page
+    assert "ada" in page
 
 
 def test_what_nobody_asked_for_is_skipped_and_what_was_required_and_did_not_run_is_an_error(

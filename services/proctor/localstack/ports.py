@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from proctor.domain.host import LOOPBACK
+from proctor.runtime.files import write_atomic
 
 _RANGE_FILE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _LOWEST = 20_000
@@ -44,3 +45,20 @@ def free_ports(count: int, rng: random.Random) -> list[int]:
     if len(found) < count:
         raise OSError(f"only {len(found)} of {count} ports on 127.0.0.1 could be bound")
     return found
+
+
+def kept_port(path: Path, drawn: int) -> int:
+    """The port that a file holds, where nothing listens on it now; another one that was drawn, which is kept, else.
+
+    For an address that people write down: it stays the same from one start to the next as far as it can.
+    """
+    try:
+        kept = int(path.read_text("ascii"))
+        with socket.socket() as probe:
+            # What a server before it left behind for a minute does not count: the next one asks for the same.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((LOOPBACK, kept))
+    except (OSError, ValueError, OverflowError):
+        write_atomic(path, f"{drawn}\n".encode())
+        return drawn
+    return kept

@@ -20,7 +20,7 @@ from proctor.domain.messages import NOTIFIER, SERVICES
 from proctor.domain.operator_endpoint import OperatorEndpoint
 from proctor.localstack.basic_auth import basic_credentials
 from proctor.localstack.mlflow_server import PASSWORD_VARIABLE, USER
-from proctor.localstack.ports import free_ports
+from proctor.localstack.ports import free_ports, kept_port
 from proctor.localstack.service import Readiness, Service
 from proctor.localstack.socket_folder import socket_folder
 from proctor.localstack.supervised import python_environment
@@ -140,6 +140,15 @@ def local_services(settings: Settings, spec: StackSpec) -> LocalServices:
             endpoints[LOCAL_TRITON] = own_server(IN_PROCESS_URL)
             notes.append(f"no Triton server, models are served in process: {reason}")
     settings = settings.model_copy(update={"endpoints": endpoints})
+    lacking = [one for one in _GATEWAY_PACKAGES if spec.gateway and importlib.util.find_spec(one) is None]
+    serves = spec.gateway and not lacking
+    if serves:
+        http_port = spec.http_port or kept_port(home / "run" / "dashboard-port", http_port)
+        # Before the workers: what they write to the registry links to it, unless the operator has another address.
+        address = settings.dashboard_url or f"http://{LOOPBACK}:{http_port}"
+        settings = settings.model_copy(update={"dashboard_url": address})
+    elif spec.gateway:
+        notes.append(f"no gateway and no dashboard: {lacking[0]} is not installed; pip install 'proctor[gateway]'")
     # What is left of a stack that was killed: its workers had other ports, so no new one clears their files away.
     shutil.rmtree(_metrics_folder(home), ignore_errors=True)
     servers = tuple(service.name for service in services)
@@ -148,14 +157,10 @@ def local_services(settings: Settings, spec: StackSpec) -> LocalServices:
         _worker(name, settings, servers, port if spec.metrics else None, metrics_token)
         for name, port in zip(workers, worker_ports, strict=True)
     ]
-    if spec.gateway:
-        lacking = [name for name in _GATEWAY_PACKAGES if importlib.util.find_spec(name) is None]
-        if lacking:
-            notes.append(f"no gateway and no dashboard: {lacking[0]} is not installed; pip install 'proctor[gateway]'")
-        else:
-            services.append(_gateway(settings, spec, servers, grpc_port, spec.http_port or http_port))
-            if spec.triggers is not None:
-                notes.append(_whose_webhooks(spec))
+    if serves:
+        services.append(_gateway(settings, spec, servers, grpc_port, http_port))
+        if spec.triggers is not None:
+            notes.append(_whose_webhooks(spec))
     return LocalServices(tuple(services), settings, tuple(notes))
 
 

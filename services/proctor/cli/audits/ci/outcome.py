@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from proctor.cli.audits.status_lines import holds
 from proctor.domain.channel_results import Verdict
 from proctor.domain.decision import DecisionOutcome, scope_caveat
 from proctor.gateway.status import AuditStatus
@@ -48,7 +49,7 @@ class Outcome(NamedTuple):
     model_id: str
     audit_id: str = ""
     decision: str = ""
-    """`approve`, `review` or `block`; empty where there is none."""
+    """What holds now, `approve`, `review` or `block`; empty where there is none."""
     caveat: str = ""
     """What an approval has to say of its scope."""
     reasons: tuple[str, ...] = ()
@@ -96,9 +97,12 @@ def outcome_of(status: AuditStatus, report: Report | None, dashboard: str | None
     if status.state is not AuditState.DECIDED or verdict is None:
         why = status.detail or f"the audit is {status.state.value}"
         return _undecided(named, why, status.state.value)
-    reasons = tuple(reason.text for reason in verdict.reasons)
-    caveat = scope_caveat(verdict.outcome, verdict.scope) or ""
-    decision = Check("decision", _DECISIONS[verdict.outcome], verdict.outcome.value, "\n".join(reasons))
+    # What holds now is what the command leaves with; what was decided stands with its reasons behind it.
+    signed = holds(verdict)
+    said = (f"Decided was {verdict.outcome.value}; {signed}",) if signed else ()
+    reasons = (*said, *(reason.text for reason in verdict.reasons))
+    caveat = scope_caveat(verdict.holds, verdict.scope) or ""
+    decision = Check("decision", _DECISIONS[verdict.holds], verdict.holds.value, "\n".join(reasons))
     facts = {
         "report": verdict.report_digest,
         "scope": verdict.scope.value if verdict.scope else "",
@@ -107,7 +111,7 @@ def outcome_of(status: AuditStatus, report: Report | None, dashboard: str | None
     if report is not None:
         facts |= {"weights": report.subject.digest, "fingerprint": report.fingerprint}
     return named._replace(
-        decision=verdict.outcome.value,
+        decision=verdict.holds.value,
         caveat=caveat,
         reasons=reasons,
         numbers=() if report is None else deciding_numbers(report),
