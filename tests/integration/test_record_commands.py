@@ -138,7 +138,7 @@ def test_an_export_with_a_sign_off_verifies_and_what_only_a_later_proctor_writes
 
 
 def _edit_payload(envelope: dict[str, Any]) -> None:
-    payload = base64.b64decode(envelope["payload"]).replace(b'"approve"', b'"block"')
+    payload = base64.b64decode(envelope["payload"]).replace(b'"abc-1"', b'"abc-2"')
     envelope["payload"] = base64.b64encode(payload).decode()
 
 
@@ -154,8 +154,12 @@ def _unsign(envelope: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "change", [_edit_payload, _resign, _unsign, dict.clear], ids=["edited", "signed again", "unsigned", "emptied"]
 )
-def test_an_attestation_that_is_not_the_log_s_is_found(home: Home, change: Callable[[dict[str, Any]], None]) -> None:
-    path = home.folder / "reports" / "abc-1" / ATTESTATION
+@pytest.mark.parametrize("name", [ATTESTATION, "attestation-3.json"], ids=["decision", "sign-off"])
+def test_an_attestation_that_is_not_the_log_s_is_found(
+    home: Home, change: Callable[[dict[str, Any]], None], name: str
+) -> None:
+    assert main(["review", "reject", "abc", "--reason", "r", "--reference", "q", "--home", str(home.folder)]) == 0
+    path = home.folder / "reports" / "abc-1" / name
     envelope = json.loads(path.read_bytes())
     change(envelope)
     path.write_bytes(json.dumps(envelope).encode())

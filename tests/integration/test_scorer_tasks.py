@@ -197,6 +197,21 @@ def test_a_decision_is_logged_signed_and_attested_beside_its_report(scorer: Scor
     assert json.loads((folder / ATTESTATION).read_bytes()) == entry_envelope(entry, logged.signature)
 
 
+def test_when_an_approval_ends_travels_with_the_decision(scorer: Scorer) -> None:
+    terms = {"approval_expires_after_days": 90, "approval_ends_when_superseded": True}
+    suite = scorer.manifest.suite
+    changed = suite.model_copy(update={"governance": suite.governance.model_copy(update=terms)})
+    audit_id = scorer.audit()
+    assert scorer.score(audit_id, scorer.manifest.model_copy(update={"suite": changed})) is None
+    (logged,) = scorer.records.logged(audit_id)
+    approval = json.loads(logged.text)["content"]["approval"]
+    assert approval == {"expires_after_days": 90, "ends_when_superseded": True}
+    standing = scorer.records.standings.standing_of(audit_id)
+    assert standing is not None
+    # A block does not end.
+    assert (standing.outcome, standing.expires_at, standing.ends_when_superseded) == ("block", None, True)
+
+
 def test_an_attestation_that_whoever_decided_did_not_live_to_write_is_written_the_next_time(scorer: Scorer) -> None:
     audit_id = scorer.audit()
     assert scorer.score(audit_id, scorer.manifest) is None

@@ -20,6 +20,7 @@ from proctor.domain.record.entry import text_digest
 from proctor.domain.record.finding import Code
 from proctor.domain.record.sign_off import ApprovalTerms, SignedBy, Verb
 from proctor.domain.standing import Standing, StandingKind
+from proctor.runtime.records import standings
 from proctor.runtime.records.audit_list import Wanted
 from proctor.runtime.records.standings import NewSignOff, SignedMeanwhileError, Standings, place_of
 from proctor.runtime.records.store import Records
@@ -141,6 +142,7 @@ _SIGN = """
 import sys
 from proctor.domain.decision import DecisionOutcome
 from proctor.domain.record.sign_off import SignedBy, Verb
+from proctor.runtime.records import standings
 from proctor.runtime.records.audit_list import Wanted
 from proctor.runtime.records.standings import NewSignOff, SignedMeanwhileError
 from proctor.runtime.records.store import Records
@@ -187,7 +189,9 @@ def test_of_reviewers_who_sign_at_once_one_does_and_the_others_are_told_what_was
     assert (check(records_url, tmp_path).findings, check(records_url, tmp_path).entries) == ((), 2)
 
 
-def test_the_queue_has_reviews_and_blocks_that_nobody_signed_off_newest_first_in_pages(records_url: str) -> None:
+def test_the_queue_has_reviews_and_blocks_that_nobody_signed_off_newest_first_in_pages(
+    records_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     outcomes = [REVIEW, BLOCK, APPROVE, REVIEW, BLOCK, REVIEW, BLOCK]
     with closing(Records(records_url)) as records:
         for number, outcome in enumerate(outcomes):
@@ -199,6 +203,8 @@ def test_the_queue_has_reviews_and_blocks_that_nobody_signed_off_newest_first_in
         assert {one.audit_id for one in whole} == {"a1-1", "a2-1", "a4-1", "a5-1", "a6-1"}
         assert [place_of(one) for one in whole] == sorted(map(place_of, whole), reverse=True)
         assert records.standings.n_waiting() == 5
+        monkeypatch.setattr(standings, "MAX_COUNTED", 3)
+        assert records.standings.n_waiting() == 3
         pages, before = list[Standing](), None
         while page := records.standings.waiting(limit=2, before=before):
             pages += page
@@ -302,6 +308,16 @@ def test_an_approval_ends_when_the_suite_has_changed_and_decided_on_the_model_an
         assert records.standings.untold() == []
     checked = check(records_url, tmp_path)
     assert (checked.findings, checked.entries) == ((), 3 if ends else 2)
+
+
+def test_a_decision_that_is_taken_in_late_supersedes_nothing_that_was_decided_after_it(records_url: str) -> None:
+    with_terms(records_url, ends_when_superseded=True)
+    with by_hand(records_url) as connection:
+        insert = sa.text("INSERT INTO decisions VALUES ('late-1', :event, '2026-01-01T05:00:00+00:00')")
+        connection.execute(insert, {"event": json.dumps(an_event("late-1", protocolDigest=OTHER))})
+    with closing(Records(records_url)) as records:
+        assert records.take_in(a_key()) == ["late-1"]
+    assert [stands(records_url, audit).outcome for audit in ("a-1", "late-1")] == [APPROVE, APPROVE]
 
 
 def test_an_approval_without_such_terms_does_not_end(records_url: str) -> None:

@@ -47,8 +47,10 @@ def list_waiting(limit: int, home: Path, output: str) -> None:
       proctor review list
       proctor review list --format json | jq -r '.waiting[].audit_id'
 
-    JSON keys: n_waiting, waiting[] (as `proctor review show` has `stands`).
+    JSON keys: n_waiting (no more than 1,000 are counted), waiting[] (as `proctor review show` has `stands`).
     """
+    from proctor.runtime.records.standings import MAX_COUNTED
+
     with _reviews(home) as (reviews, _):
         found, n_waiting = reviews.waiting(limit), reviews.n_waiting()
     if output == "json":
@@ -62,7 +64,8 @@ def list_waiting(limit: int, home: Path, output: str) -> None:
         (one.audit_id, one.model_id, one.audit_suite_id, one.outcome.value, one.decided.value, one.at) for one in found
     ]
     say(table(headings, rows))
-    say(f"\n{len(found)} of {n_waiting}: `proctor review show AUDIT` says more of one.")
+    in_all = f"{n_waiting} or more" if n_waiting >= MAX_COUNTED else n_waiting
+    say(f"\n{len(found)} of {in_all}: `proctor review show AUDIT` says more of one.")
 
 
 @review.command()

@@ -77,7 +77,7 @@ class Reviews:
         return self._records.standings.waiting(limit=limit, before=before, submitter=submitter)
 
     def n_waiting(self, submitter: str | None = None) -> int:
-        """How many are in the queue."""
+        """How many are in the queue; no more than `MAX_COUNTED` are counted."""
         return self._records.standings.n_waiting(submitter)
 
     def standing(self, audit_id: str) -> Standing:

@@ -37,7 +37,7 @@ class ReviewList(BaseModel):
     """What waits for a person, the newest first."""
 
     n_waiting: int
-    """How many in all."""
+    """How many in all; no more than 1,000 are counted."""
     waiting: list[Standing]
     next: str | None
     """What `before` is for the next page; null where this is the last."""

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import sqlalchemy as sa
 from pydantic import ValidationError
+from sqlalchemy.exc import DBAPIError
 
 from proctor.domain.action import Action
 from proctor.domain.action import Verb as ActionVerb
@@ -23,13 +24,15 @@ from proctor.domain.record.sign_off import ApprovalTerms, Expiry, SignedBy, Sign
 from proctor.domain.standing import Standing, StandingKind, as_text, expires_at, is_expired, standing_after, standing_at
 from proctor.runtime.records.actions import note
 from proctor.runtime.records.decision_log import NoKey, SigningKey, append, hold_log, logged_on
-from proctor.runtime.records.engine import outlasting
+from proctor.runtime.records.engine import outlasting, said
 from proctor.runtime.records.tables import AUDITS, DECISIONS, STANDINGS, started_by
 
 logger = logging.getLogger(__name__)
 
 #: Standings that a page holds where nobody says how many.
 DEFAULT_LIMIT: Final = 50
+#: Of a queue: nobody reads past it, and counting all of a hundred thousand takes longer than a page may.
+MAX_COUNTED: Final = 1_000
 _NEWEST: Final = (STANDINGS.c.at.desc(), STANDINGS.c.audit_id.desc())
 #: What a standing has under the same name in its row.
 _SAME: Final = (
@@ -138,9 +141,10 @@ class Standings:
 
     @outlasting
     def n_waiting(self, submitter: str | None = None) -> int:
-        """How many are in the review queue; as `waiting`."""
+        """How many are in the review queue, of which no more than `MAX_COUNTED` are counted; as `waiting`."""
         waits = sa.or_(STANDINGS.c.waits, sa.and_(*_past(self._clock())))
-        counted = _of_submitter(sa.select(sa.func.count()).select_from(STANDINGS), submitter).where(waits)
+        some = _of_submitter(sa.select(sa.literal(1)).select_from(STANDINGS), submitter).where(waits)
+        counted = sa.select(sa.func.count()).select_from(some.limit(MAX_COUNTED).subquery())
         with self._engine.connect() as connection:
             return connection.scalar(counted) or 0
 
@@ -160,8 +164,17 @@ class Standings:
         Raises:
             BadInputError: the audit has no decision, or the verb is not for what holds.
             SignedMeanwhileError: what holds is no more what the person saw.
-            StoreError: the log has lost its end.
+            StoreError: the log has lost its end, or the store does not take it.
         """
+        try:
+            return self._sign(audit_id, sign_off, key, seen)
+        except DBAPIError as error:
+            raise StoreError(
+                f"the record store did not take the sign-off of audit {audit_id} ({said(error)}): look whether it "
+                "is on record before you give it again"
+            ) from error
+
+    def _sign(self, audit_id: str, sign_off: NewSignOff, key: SigningKey | NoKey, seen: int | None) -> Standing:
         with self._engine.begin() as connection:
             hold_log(connection)
             now = self._clock()
@@ -271,6 +284,8 @@ def note_decision(connection: sa.Connection, entry: Entry, key: SigningKey | NoK
         STANDINGS.c.outcome == DecisionOutcome.APPROVE,
         STANDINGS.c.ends_when_superseded,
         STANDINGS.c.protocol_digest != standing.protocol_digest,
+        # What is taken in late was decided before what stands.
+        STANDINGS.c.at <= standing.at,
     )
     for row in connection.execute(superseded.order_by(STANDINGS.c.audit_id)).mappings().all():
         before = _standing(row)
