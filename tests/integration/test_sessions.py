@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import hmac
 import json
@@ -67,6 +68,15 @@ def test_a_token_gives_a_browser_a_session_that_no_script_and_no_other_site_has(
         assert browser.get("/v1/audits").status_code == 200
         # A token that is shown counts, and a wrong one is no way to go on by the cookie.
         assert browser.get("/v1/audits", headers={"Authorization": "Bearer wrong"}).status_code == 401
+
+
+def test_where_people_come_by_tls_the_cookie_goes_by_nothing_else(bench: AuditBench) -> None:
+    settings = bench.settings.model_copy(update={"dashboard_url": "https://proctor.example"})
+    desk = dataclasses.replace(bench.desk, settings=settings)
+    with serving_both(desk, tokens=TOKENS) as (_, url), client(url) as browser:
+        said = log_in(browser, ANNA).headers["set-cookie"]
+        assert said.startswith("__Host-proctor-session=")
+        assert {"Secure", "HttpOnly", "Path=/"} <= set(said.split("; "))
 
 
 def test_what_is_kept_of_a_session_lets_nobody_in(bench: AuditBench) -> None:

@@ -135,7 +135,9 @@ async def serving_http(
 @asynccontextmanager
 async def _listening(front: Front, webhooks: Webhooks | None, options: HttpOptions) -> AsyncIterator[Address]:
     with closing(SessionStore(front.desk.settings.ledger_url)) as store:
-        sessions = Sessions(front, store, secure=options.tls is not None)
+        public = front.desk.settings.dashboard_url or ""
+        # Where people come by another's TLS, the cookie is to go by nothing else, too.
+        sessions = Sessions(front, store, secure=options.tls is not None or public.startswith("https://"))
         async with _served(application(front, webhooks, sessions), options) as bound:
             yield bound
 
