@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
 from proctor.cli.options import format_option
 from proctor.cli.terminal import print_json
+from proctor.domain.profiles import PROFILES, ProfileName
 
 if TYPE_CHECKING:
     from proctor.domain.suite import Suite
@@ -64,7 +65,13 @@ def validate(context: click.Context, file: Path, with_defaults: bool, output: st
        "dataset_config": {"benchmark_name": "gsm8k", "path": "items.jsonl", "private": true},
        "budget_config": {"max_trials": 20000, "max_tokens": 5000000, "max_cost": 40}}
     """
-    from proctor.cli.suite_answer import card_known, defaults_left_out, described, less_than_expected
+    from proctor.cli.suite_answer import (
+        card_known,
+        defaults_left_out,
+        described,
+        less_than_expected,
+        profile_described,
+    )
     from proctor.domain.problems import quoted, visible
     from proctor.formats.suites import read_suite_file
 
@@ -84,7 +91,11 @@ def validate(context: click.Context, file: Path, with_defaults: bool, output: st
         print_json(document)
         return
     click.echo(f"{visible(str(file))}: valid ({loaded.audit_suite_id})")
-    parts = {**described(loaded), "fingerprint": card.fingerprint or "not known yet"}
+    parts = {
+        **described(loaded),
+        **profile_described(loaded, defaults),
+        "fingerprint": card.fingerprint or "not known yet",
+    }
     for label, words in parts.items():
         click.echo(f"  {label:<11}  {visible(words)}")
     for note in notes:
@@ -141,12 +152,13 @@ def schema() -> None:
 @click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
 @click.option(
     "--profile",
-    type=click.Choice(["standard", "strict"]),
+    type=click.Choice(tuple(PROFILES)),
     default="standard",
     show_default=True,
-    help="strict requires fresh items, which no audit of this version asks: it always ends in a review.",
+    help="What stands for fields that are left out: for factual questions or reasoning, or where more rides on it. "
+    "strict requires fresh items, which no audit of this version asks: it always ends in a review.",
 )
-def init(file: Path, force: bool, profile: Literal["standard", "strict"]) -> None:
+def init(file: Path, force: bool, profile: ProfileName) -> None:
     """Write an example suite to start from.
 
     FILE is suite.json by default; - is standard output. The example is plain JSON that validates as it is; the

@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 
 from proctor.domain.card import ContentDigests, evaluator_version, protocol_card
 from proctor.domain.certain_review import certain_review
+from proctor.domain.channels import REQUIRED_BY_PROFILE
 from proctor.domain.errors import BadInputError
 from proctor.domain.notify.recipients import named_by
 from proctor.domain.problems import quoted
+from proctor.domain.profiles import PROFILES, STANDARD
 from proctor.domain.strict_json import read_document
 from proctor.domain.suite import DatasetSection, GovernanceSection, Suite
 from proctor.formats.benchmark_files import PACKAGED_BENCHMARK
@@ -45,6 +47,23 @@ def described(suite: Suite) -> dict[str, str]:
     if suite.protocol.asks_routers:
         parts["routers"] = f"1 to {suite.protocol.max_routers} noisy ones, beside clean ones"
     return parts
+
+
+def profile_described(suite: Suite, left_out: Mapping[str, Any]) -> dict[str, str]:
+    """What a suite's profile asks for, in words under a label; nothing of the standard one.
+
+    Args:
+        suite: the suite.
+        left_out: the fields that its file does not set itself, by path.
+    """
+    name = suite.governance.profile
+    if name == STANDARD:
+        return {}
+    said = [f"requires {channel}" for channel in REQUIRED_BY_PROFILE.get(name, ())]
+    for section, field in PROFILES[name].sets:
+        value, is_own = left_out.get(f"{section}.{field}"), f"{section}.{field}" not in left_out
+        said.append(f"{field} is the suite's own" if is_own else f"sets {field} to {value:g}")
+    return {"profile": f"{name}: {', '.join(said)}"}
 
 
 def card_known(suite: Suite, folder: Path) -> CardKnown:

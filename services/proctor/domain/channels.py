@@ -29,8 +29,8 @@ BUILT_IN: Final[Mapping[str, str]] = {
 ALWAYS_REQUIRED: Final = ("perturbation", "protocol")
 #: The channels that reach past the wording of the items: what a model remembers in every wording shows there alone.
 BEYOND_WORDING: Final = ("exposure", "fresh")
-#: Profile of a suite → the channels that it requires, whatever else the suite says.
-PROFILES: Final[Mapping[str, tuple[str, ...]]] = {"standard": (), "strict": ("fresh",)}
+#: Profile of a suite → the channels that it requires, whatever else the suite says; the others require none.
+REQUIRED_BY_PROFILE: Final[Mapping[str, tuple[str, ...]]] = {"strict": ("fresh",)}
 #: Channels of Proctor's own that no audit runs in this version: a suite that requires one always ends in a review.
 NOT_RUN_YET: Final = ("exposure", "fresh")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)

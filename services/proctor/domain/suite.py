@@ -14,11 +14,12 @@ from pydantic_core import PydanticCustomError
 from proctor.domain.answering import AnsweringCheckSection, is_audited
 from proctor.domain.backends import Backend as Backend
 from proctor.domain.base import Frozen
-from proctor.domain.channels import ALWAYS_REQUIRED, PROFILES, ChannelName
+from proctor.domain.channels import ALWAYS_REQUIRED, REQUIRED_BY_PROFILE, ChannelName
 from proctor.domain.field_words import Words
 from proctor.domain.hub import HUB_ID, HUB_REVISION
 from proctor.domain.levels import SIGNIFICANCE_ALPHA
 from proctor.domain.plugins import handed_in
+from proctor.domain.profiles import STANDARD, ProfileName
 from proctor.domain.record.sign_off import MAX_APPROVAL_DAYS
 from proctor.domain.routing import ProtocolSection
 from proctor.domain.strategies import NO_VARIANT, STRATEGIES, calls_for
@@ -268,9 +269,11 @@ class GovernanceSection(Frozen):
     """Who owns the audit and what its outcome does."""
 
     # Not written where it is the default, so that suites and reports of the time before it keep their bytes.
-    profile: Literal["standard", "strict"] = Field(default="standard", exclude_if=lambda profile: profile == "standard")
+    profile: ProfileName = Field(default=STANDARD, exclude_if=lambda profile: profile == STANDARD)
     """`strict` requires the channel fresh, because an approval by wordings alone does not rule out memory of short
-    facts; no audit of this version runs that channel, so strict always ends in a review."""
+    facts; no audit of this version runs that channel, so strict always ends in a review. The others are defaults for
+    fields that the suite leaves out: `factual` lets rewordings be no farther than 0.30 from their items, `reasoning`
+    asks for 0.20 to 0.50, `high_stakes` for four rewordings of each item."""
     audit_owner: str = Field(default="unassigned", min_length=1, max_length=200)
     """Who answers for the audit; told of reviews and blocks where the operator knows the name, or lets suites name the
     address."""
@@ -360,7 +363,7 @@ class Suite(Frozen):
         Those that the gate's table is made of, those that the suite names, and those of its profile.
         """
         named = self.scoring.required_channels
-        return tuple(dict.fromkeys((*ALWAYS_REQUIRED, *named, *PROFILES[self.governance.profile])))
+        return tuple(dict.fromkeys((*ALWAYS_REQUIRED, *named, *REQUIRED_BY_PROFILE.get(self.governance.profile, ()))))
 
     @model_validator(mode="after")
     def _approval_and_block_do_not_overlap(self) -> Self:

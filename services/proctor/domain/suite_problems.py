@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from proctor.domain.plugins import HANDED_IN
 from proctor.domain.problems import Fault, Path, Problem, SuiteProblems
+from proctor.domain.profiles import with_profile
 from proctor.domain.strict_json import Document, read_document
 from proctor.domain.suite import Suite
 from proctor.domain.suite_messages import fault_of, meant_key
@@ -53,7 +54,7 @@ def _validate(document: Document) -> tuple[list[Fault], Suite | None]:
     for _ in range(_MAX_ROUNDS):
         try:
             suite = Suite.model_validate_json(
-                json.dumps(tree), strict=True, by_alias=True, by_name=False, context=HANDED_IN
+                json.dumps(with_profile(tree)), strict=True, by_alias=True, by_name=False, context=HANDED_IN
             )
         except ValidationError as error:
             entries = error.errors(include_url=False, include_input=False)

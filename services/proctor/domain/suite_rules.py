@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from proctor.domain.problems import Fault, Path, Problem, path_text, quoted, value_at
+from proctor.domain.profiles import set_by_profile
 from proctor.domain.suite_fields import place_at
 
 
 def _compared(path: Path, other: Path, tree: Mapping[str, Any], relation: str) -> str:
     place = place_at(other)
-    value = value_at(tree, other)
+    by_profile = set_by_profile(tree).get((str(other[0]), str(other[-1])))
+    value = value_at(tree, other) if by_profile is None else by_profile
     default = f"{place.default_words}, its default" if place is not None else ""
     name = str(other[-1]) if other[0] == path[0] else path_text(other)
     return f"is not {relation} {name}, which is {quoted(value) if value is not None else default}"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from pydantic_core import to_jsonable_python
 
 from proctor.domain.canonical import DIGEST_OR_PREFIX
 from proctor.domain.channels import channel_names
+from proctor.domain.profiles import PROFILES, STANDARD, ProfileName, with_profile
 from proctor.domain.scope import MEASURED, REACHING_FURTHER
 from proctor.domain.suite import Suite
 from proctor.domain.suite_fields import Place, all_places, fields_of, first_sentence, place_at
@@ -61,9 +62,10 @@ def _describe_fields(definition: dict[str, Any], places: Mapping[str, Place]) ->
     definition["properties"] = {"$comment": _COMMENT, **definition["properties"]}
 
 
-def example_suite(profile: Literal["standard", "strict"] = "standard") -> dict[str, Any]:
+def example_suite(profile: ProfileName = STANDARD) -> dict[str, Any]:
     """A suite to start from, with every default written out and every field explained under `$comment`."""
-    suite = Suite.model_validate(
+    near = ("perturbation_config", "min_semantic_distance")
+    tree = with_profile(
         {
             "$schema": SCHEMA_ID,
             "audit_suite_id": _first_example("audit_suite_id"),
@@ -75,13 +77,14 @@ def example_suite(profile: Literal["standard", "strict"] = "standard") -> dict[s
                 "path": "items.jsonl",
             },
             "perturbation_config": {
-                "min_semantic_distance": 0.02,
+                **({} if near in PROFILES[profile].sets else {"min_semantic_distance": 0.02}),
                 "perturbation_strategy": "imported",
                 "rewordings_path": "rewordings.jsonl",
             },
             "governance": {"profile": profile},
         }
     )
+    suite = Suite.model_validate(tree)
     advice = {
         "": [
             "Keys named $comment are ignored. Keys that stand at their default may be left out.",
@@ -89,7 +92,12 @@ def example_suite(profile: Literal["standard", "strict"] = "standard") -> dict[s
         ],
         "model_config": ["Replace the zeros: `sha256sum model.safetensors` prints the digest of the weights."],
         "perturbation_config": [
-            "Most faithful rewordings are closer than the article's 0.15 to 0.45, so this window starts at 0.02.",
+            "Most faithful rewordings are closer than the article's 0.15 to 0.45, "
+            + (
+                f"of which the profile {profile} asks for a part: expect many to be turned away."
+                if near in PROFILES[profile].sets
+                else "so this window starts at 0.02."
+            ),
         ],
         "scoring_config": [
             "An approval by perturbation and protocol alone has the scope `wording`: it does not rule out memory of "

@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from proctor.domain.channels import ALWAYS_REQUIRED, PROFILES
+from proctor.domain.channels import ALWAYS_REQUIRED, REQUIRED_BY_PROFILE
 from proctor.domain.decision import Decision, DecisionOutcome, Reason
 from proctor.domain.evidence import Evidence, PerturbationEvidence, Verdict
 from proctor.domain.suite import Suite
@@ -77,7 +77,7 @@ def _unusable_channels(evidence: Evidence, suite: Suite) -> tuple[Reason, ...]:
 
 def _required_by_profile(channel: str, suite: Suite) -> str:
     profile = suite.governance.profile
-    return f", which the profile {profile} requires," if channel in PROFILES[profile] else ""
+    return f", which the profile {profile} requires," if channel in REQUIRED_BY_PROFILE.get(profile, ()) else ""
 
 
 def _grounds(result: PerturbationEvidence, suite: Suite) -> Grounds:
