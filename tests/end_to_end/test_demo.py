@@ -82,7 +82,10 @@ def test_registered_versions_are_audited_by_themselves_and_their_decisions_come_
             assert (one["version"], one["asked_by"]) == (str(number), "webhook")
             assert one["decision"] == models[one["model"]]["decision"]
             assert {"proctor.decision", "proctor.fingerprint"} <= set(one["tags"])
-            assert ("proctor-approved" in one["aliases"]) is (one["decision"] == "approve")
+            approved = one["decision"] == "approve"
+            assert approved or "proctor-approved" not in one["aliases"]
+            # Later there are two versions of the same weights, and the alias points at one of them.
+            assert number > 1 or ("proctor-approved" in one["aliases"]) is approved
             assert Path(models[one["model"]]["report_path"]).parent.name == one["audit_id"]
 
 
