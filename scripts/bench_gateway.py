@@ -1,13 +1,18 @@
 #!/usr/bin/env python3
-"""Time one gateway's webhooks: signed deliveries at a steady rate, half of them retries, a tenth forged.
+"""Time one gateway: webhooks at a steady rate, and the dashboard's pages over a store as it is after years.
 
-The gateway is a process of its own over a Valkey with its append-only file on and a record store in SQLite, and begins
-the audits that are asked for meanwhile. Deliveries are sent when they are due, whether or not those before them were
-answered: who waits is counted. Afterwards every request, audit and answer is accounted for.
+Of the deliveries half are retries and a tenth is forged. The gateway is a process of its own over a Valkey with its
+append-only file on and a record store in SQLite, and begins the audits that are asked for meanwhile. Deliveries are
+sent when they are due, whether or not those before them were answered: who waits is counted. Afterwards every request,
+audit and answer is accounted for.
 
   scripts/bench_gateway.py
   scripts/bench_gateway.py --deliveries 1000 --per-second 100
+  scripts/bench_gateway.py --only pages --postgres postgresql://user:password@127.0.0.1/empty
   scripts/bench_gateway.py --format json
+
+Pages are loaded one after the other over a store of 10^5 audits in SQLite, and over one in PostgreSQL where a database
+is named, in which there is nothing and what is written stays.
 """
 
 from __future__ import annotations
@@ -32,6 +37,7 @@ from typing import Final, NamedTuple
 import httpx
 
 from benchmarking.machine import machine
+from benchmarking.pages import timed_pages
 from benchmarking.report import Claim, Figure, as_json, as_text
 from benchmarking.servers import process, processor_s, valkey, wait_for
 from proctor.runtime.records.requests import RequestState
@@ -64,7 +70,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; 1 where a claim fails."""
     options = _parse(arguments)
     with tempfile.TemporaryDirectory(prefix="bench-gateway-") as name:
-        figures, claims = _measured(options, Path(name))
+        figures, claims = list[Figure](), list[Claim]()
+        if options.only != "pages":
+            figures, claims = _measured(options, Path(name))
+        if options.only != "webhooks":
+            for database, url in _stores(options, Path(name)).items():
+                sizes = {"audits": options.audits, "items": options.items, "rounds": options.rounds}
+                folder = Path(name) / database
+                folder.mkdir()
+                of_pages = timed_pages(folder, database, url, **sizes)
+                figures, claims = [*figures, *of_pages[0]], [*claims, *of_pages[1]]
     print((as_json if options.format == "json" else as_text)(machine(["fastapi", "uvicorn"]), figures, claims))
     return 0 if all(claim.holds for claim in claims) else 1
 
@@ -74,11 +89,24 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--deliveries", type=int, default=10_000, metavar="N", help="that are sent [10000]")
     parser.add_argument("--per-second", type=float, default=200.0, metavar="N", help="at which they are due [200]")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of their order [1]")
+    parser.add_argument("--audits", type=int, default=100_000, metavar="N", help="in the store of the pages [100000]")
+    parser.add_argument("--items", type=int, default=1_000_000, metavar="N", help="that they asked [1000000]")
+    parser.add_argument("--rounds", type=int, default=40, metavar="N", help="loads of each page [40]")
+    parser.add_argument("--postgres", metavar="URL", help="of an empty database, for the pages over PostgreSQL")
+    parser.add_argument("--only", choices=("webhooks", "pages"), help="measure these alone")
     parser.add_argument("--format", choices=("table", "json"), default="table")
     options = parser.parse_args(arguments)
     if options.deliveries < 20 or options.per_second <= 0:
         parser.error("--deliveries needs 20 or more, and --per-second a number above 0")
+    if options.audits < 200 or options.items < options.audits or options.rounds < 1:
+        parser.error("--audits needs 200 or more, --items no less than that, and --rounds 1 or more")
     return options
+
+
+def _stores(options: argparse.Namespace, folder: Path) -> dict[str, str]:
+    """Where the pages' stores are, by their names."""
+    stores = {"SQLite": f"sqlite:///{folder / 'pages.sqlite'}"}
+    return stores if options.postgres is None else {**stores, "PostgreSQL": options.postgres}
 
 
 def _measured(options: argparse.Namespace, folder: Path) -> tuple[list[Figure], list[Claim]]:
