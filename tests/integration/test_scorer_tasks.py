@@ -325,7 +325,7 @@ def test_the_figures_of_an_audit_are_on_record_with_its_decision_and_its_report_
     with by_hand(scorer.settings.records_url) as connection:
         connection.execute(AUDIT_MEASURES.delete())
     assert take_in(scorer.records, scorer.artifacts, limit=10) == TakenIn(1, 0, (), False)
-    assert scorer.records.measures.of_audits([audit_id]) == {audit_id: kept}
+    assert scorer.records.measures.of_audits([audit_id])[audit_id].measure == kept.measure
     assert take_in(scorer.records, scorer.artifacts, limit=10).measured == 0
 
 

@@ -43,8 +43,8 @@ def trends(model: str, suite_id: str | None, seed: int, plot: Path | None, home:
 
     JSON keys: model_id, series[] (suite_id, protocol_digest, benchmark_name, level, points[] (audit_id, model_digest,
     registry_version, decided_at, verdict, outcome, score, inflation, n_items, above_floor), versions_not_shown, floor,
-    change (before, after, shift, p_value, holm_p, noted, shared_items), note), series_not_shown, audits_not_shown,
-    tested. Scores and inflations are {value, low, high}.
+    change (before, after, number, shift, p_value, holm_p, noted, shared_items), note), series_not_shown,
+    audits_not_shown, tested. Scores and inflations are {value, low, high}.
     """
     from proctor.cli.audits.reaching import home_settings
     from proctor.studies.trends import read_trends

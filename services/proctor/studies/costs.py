@@ -10,7 +10,7 @@ from proctor.domain.base import Frozen
 from proctor.domain.errors import BadInputError
 from proctor.domain.problems import visible
 from proctor.domain.usage import Usage
-from proctor.runtime.records.costs import MAX_LINES, CostLine
+from proctor.runtime.records.costs import MAX_LINES, CostLine, usage_of
 from proctor.runtime.records.store import Records
 
 #: Groups that are named; the rest are added up.
@@ -108,6 +108,5 @@ def _groups(lines: Sequence[CostLine], of: Callable[[CostLine], str]) -> tuple[C
 
 
 def _group(name: str | None, lines: Sequence[CostLine]) -> CostGroup:
-    return CostGroup(
-        name=name, audits=sum(line.audits for line in lines), used=Usage.total(line.used for line in lines)
-    )
+    amounts = map(sum, zip(*(line.amounts for line in lines), strict=True))
+    return CostGroup(name=name, audits=sum(line.audits for line in lines), used=usage_of(amounts))

@@ -84,6 +84,8 @@ class Change(Frozen):
     """Label of the last version of the old level."""
     after: str
     """Label of the first version of the new one."""
+    number: int
+    """Of that version in the line, from 1."""
     shift: Bounded
     """Change of D, in points, as if its place had been named beforehand."""
     p_value: float
@@ -247,6 +249,7 @@ def _with_changes(series: Sequence[Series], items: Mapping[str, ItemColumns], se
         change = Change(
             before=usable[shift.before - 1].label,
             after=usable[shift.before].label,
+            number=one.points.index(usable[shift.before]) + 1,
             shift=Bounded(value=shift.shift, low=shift.low, high=shift.high),
             p_value=shift.p_value,
             holm_p=holm_p,
@@ -295,6 +298,9 @@ def _shift(
 
 def _differences(columns: Sequence[ItemColumns]) -> FloatArray:
     """D of each item that all versions were asked; shape (versions, items)."""
+    if all(one.item_ids is columns[0].item_ids for one in columns):
+        # As nearly always: the ids are one row, read once.
+        return np.array([one.canonical - one.right / np.maximum(one.total, 1) for one in columns], dtype=np.float64)
     common = set(columns[0].item_ids).intersection(*(one.item_ids for one in columns[1:]))
     rows = []
     for one in columns:

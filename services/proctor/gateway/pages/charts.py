@@ -6,6 +6,7 @@ beside it, too; rows and versions have numbers in the chart and names in the tab
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -31,7 +32,7 @@ _MAX_NUMBERS: Final = 10
 def trend_chart(chart_id: str, line: Series) -> Markup:
     """The score of each version with its interval, the floor's line, and where the level changed."""
     axis = nice_axis([*(edge for point in line.points for edge in _edges(point.score)), 0.0, *_floor(line)])
-    parts = _scale(axis, 2)
+    parts = _scale(axis)
     if line.floor is not None:
         y = f"{_height(axis, line.floor.line):.1f}"
         parts.append(f'<line class="limit review" x1="{_LEFT_PCT}%" x2="{_RIGHT_PCT}%" y1="{y}" y2="{y}"/>')
@@ -40,8 +41,7 @@ def trend_chart(chart_id: str, line: Series) -> Markup:
         )
     n = len(line.points)
     if line.change is not None and line.change.noted:
-        place = next(i for i, point in enumerate(line.points) if point.label == line.change.after)
-        x = f"{_across(place - 0.5, n):.2f}%"
+        x = f"{_across(line.change.number - 1.5, n):.2f}%"
         parts.append(f'<line class="shift" x1="{x}" x2="{x}" y1="{_TOP_PX}" y2="{_TOP_PX + _DEPTH_PX}"/>')
     for place, point in enumerate(line.points):
         parts += _version(axis, _across(place, n), point)
@@ -81,12 +81,13 @@ def item_chart(chart_id: str, items: Sequence[ItemHealth]) -> Markup:
 
 def month_chart(chart_id: str, months: Sequence[CostMonth]) -> Markup:
     """Tokens of each month; those without a known price are drawn apart."""
-    millions = [(one, _tokens(one) / 1e6, _unpriced(one) / 1e6) for one in months]
-    axis = nice_axis([0.0, *(whole for _, whole, _ in millions)])
-    parts = _scale(axis, 1 if axis.high < 10 else 0)
+    size, unit = (1e6, "Millions") if max(map(_tokens, months), default=0) >= 1e6 else (1e3, "Thousands")
+    scaled = [(one, _tokens(one) / size, _unpriced(one) / size) for one in months]
+    axis = nice_axis([0.0, *(whole for _, whole, _ in scaled)])
+    parts = _scale(axis)
     n = len(months)
     width = (_RIGHT_PCT - _LEFT_PCT) / max(1, n) * 0.6
-    for place, (one, whole, unpriced) in enumerate(millions):
+    for place, (one, whole, unpriced) in enumerate(scaled):
         x = _across(place, n)
         for css, low, high in (("area", unpriced, whole), ("area unpriced", 0.0, unpriced)):
             top, bottom = _height(axis, high), _height(axis, low)
@@ -102,7 +103,7 @@ def month_chart(chart_id: str, months: Sequence[CostMonth]) -> Markup:
     said = (
         "Each bar is a month; its lower part, where there is one, has no known price. The numbers stand in the table."
     )
-    return _svg(chart_id, "Millions of tokens by month", said, _DEPTH_PX, parts)
+    return _svg(chart_id, f"{unit} of tokens by month", said, _DEPTH_PX, parts)
 
 
 def _tokens(one: CostMonth) -> int:
@@ -145,8 +146,11 @@ def _square(x: float, y: float) -> str:
     return f'<svg class="marker square" x="{x:.2f}%" y="{y:.1f}" overflow="visible">{shape}</svg>'
 
 
-def _scale(axis: Axis, digits: int) -> list[str]:
+def _scale(axis: Axis) -> list[str]:
     parts = []
+    # Steps are 1, 2, 2.5 or 5 times a power of ten.
+    step = axis.ticks[1] - axis.ticks[0]
+    digits = next(digits for digits in range(12) if math.isclose(step, round(step, digits), rel_tol=1e-6))
     for tick in axis.ticks:
         y = _height(axis, tick)
         css = "zero" if tick == 0.0 and axis.low < 0 else "grid"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 import sqlalchemy as sa
@@ -23,7 +24,8 @@ class CostLine(NamedTuple):
     suite_id: str
     model_id: str
     audits: int
-    used: Usage
+    amounts: tuple[float, ...]
+    """In the order of `Usage`'s fields: thousands of lines are added up for a page."""
 
 
 class MonthTotal(NamedTuple):
@@ -77,8 +79,8 @@ class Costs:
         if submitter is not None:
             wanted = wanted.where(AUDIT_COSTS.c.submitter == submitter)
         with self._engine.connect() as connection:
-            rows = connection.execute(wanted).mappings().all()
-        return [CostLine(row["submitter"], row["suite_id"], row["model_id"], row["audits"], _used(row)) for row in rows]
+            rows = connection.execute(wanted)
+            return [CostLine(row[0], row[1], row[2], row[3], tuple(row[4:])) for row in rows]
 
     @outlasting
     def months(self, *, since: str, until: str, submitter: str | None = None) -> list[MonthTotal]:
@@ -103,6 +105,13 @@ class Costs:
             return int(connection.scalar(wanted.select_from(AUDIT_MEASURES)) or 0)
 
 
+def usage_of(amounts: Iterable[Any]) -> Usage:
+    """What amounts in the order of the fields come to."""
+    # PostgreSQL's sum of large integers is a decimal.
+    pairs = zip(_UNITS, amounts, strict=True)
+    return Usage(**{unit: float(amount) if unit == "cost" else int(amount) for unit, amount in pairs})
+
+
 def _after(month: str) -> str:
     year, number = int(month[:4]), int(month[5:])
     return f"{year + 1:04}-01" if number == 12 else f"{year:04}-{number + 1:02}"
@@ -114,5 +123,4 @@ def _sums(*columns: sa.Column[Any]) -> sa.Select[Any]:
 
 
 def _used(row: Any) -> Usage:
-    # PostgreSQL's sum of large integers is a decimal.
-    return Usage(**{unit: float(row[unit]) if unit == "cost" else int(row[unit]) for unit in _UNITS})
+    return usage_of(row[unit] for unit in _UNITS)

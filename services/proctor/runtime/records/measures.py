@@ -24,7 +24,7 @@ from proctor.runtime.records.tables import (
 )
 
 #: Rows that a list of names is made of: the newest.
-_LOOKED_AT: Final = 2_000
+_LOOKED_AT: Final = 1_000
 _CHUNK: Final = 400
 _FIGURES: Final = ("score", "inflation")
 

@@ -77,6 +77,11 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
+def _finely() -> str:
+    # Versions stand in the order of their decisions, and two may be decided in one second.
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
 class Records:
     """The record store behind an SQLAlchemy URL."""
 
@@ -423,7 +428,7 @@ class Records:
             except IntegrityError:
                 return False
             if measured is not None:
-                add_measure(connection, audit_id, measured, decided_at=now)
+                add_measure(connection, audit_id, measured, decided_at=_finely())
             note_decision(connection, append(connection, EntryKind.DECISION, audit_id, content, time=now, key=key), key)
             connection.execute(AUDITS.update().where(AUDITS.c.audit_id == audit_id).values(**of_event(event)))
             connection.commit()
