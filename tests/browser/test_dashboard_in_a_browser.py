@@ -18,9 +18,9 @@ from proctor.domain.decision import DecisionOutcome
 from proctor.domain.record.sign_off import SignedBy, Verb
 from proctor.runtime.records.audit_state import AuditState
 from proctor.runtime.records.standings import NewSignOff
-from tests.decided_audits import report_with
 from tests.browser.chromium import DESKTOP, PHONE, chromium, log_of, requested, show
 from tests.browser.stage import REVIEWER, Stage, served_report, stage
+from tests.decided_audits import report_with
 from tests.record_samples import a_key, by_hand
 from tests.report_samples import poisoned
 from tests.support import wait_until

@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
@@ -16,12 +17,14 @@ import pytest
 from proctor.domain.decision import DecisionEvent, DecisionOutcome
 from proctor.domain.errors import RegistryError
 from proctor.domain.record.sign_off import SignedBy, Verb
-from proctor.domain.registered_version import registered_name
+from proctor.domain.registered_version import RegistryKind, registered_name
 from proctor.registry import writing
 from proctor.registry.description import BEGIN, END
 from proctor.registry.mlflow_client import MlflowClient, ModelVersion
 from proctor.registry.mlflow_registry import APPROVED_ALIAS, MlflowRegistry
 from proctor.registry.model_registry import RegistryUnavailableError, VersionGoneError
+from proctor.registry.standing_record import standing_record
+from proctor.runtime.records.audited_versions import VersionName
 from proctor.runtime.records.standings import NewSignOff
 from tests.integration.registry_support import mlflow_server
 from tests.standing_audits import PAGE, DecidedAudits, decided_audits, sha
@@ -343,3 +346,13 @@ def test_a_registry_that_is_away_leaves_what_stands_on_record(written: Written) 
     assert written.audits.records.registration(event.audit_id) is None
     assert written.audits.write(written.uri, event) == "1"
     assert written.decision() == ("approve", True)
+
+
+def test_of_equal_weights_registered_twice_the_later_version_has_the_alias(written: Written, mlflow_uri: str) -> None:
+    versions = [written.register(), written.register()]
+    event = written.audits.decide(written.model_id, APPROVE)
+    with closing(MlflowRegistry(mlflow_uri)) as registry:
+        for version in (*versions, versions[0]):
+            name = VersionName(RegistryKind.MLFLOW, written.name, version)
+            registry.write_version(standing_record(written.audits.sources, event, name), version)
+    assert [written.decision(version) for version in versions] == [("approve", False), ("approve", True)]

@@ -26,6 +26,7 @@ ELSEWHERE: Mapping[str, str] = {
     "domain/record/entry.py": "a key of a log's entry",
     "gateway/attachments.py": "the suite's section",
     "perturbation/symbolic/resampling.py": "a key of an item's metadata",
+    "registry/standing_record.py": "a key of a report's evidence, under which the article's score stands",
     "runtime/grpc/own_servers.py": "the service",
     "runtime/records/migrations/versions/v0002_log_and_requests.py": "a key of a log's entry",
     "scorer/policy.py": "an invalid protocol is the cause of what follows from it, so the gate names it first",

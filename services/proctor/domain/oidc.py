@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
-from urllib.parse import urlsplit
 
 from proctor.domain.errors import BadInputError
-from proctor.domain.host import is_loopback, unbracketed
+from proctor.domain.host import is_loopback
 from proctor.domain.operator_json import operator_object
 from proctor.domain.problems import quoted
 from proctor.domain.submitter import ForbiddenError, Role, Submitter
+from proctor.domain.url import UrlFault, parts_of
 
 #: Asymmetric alone: what verifies must not be able to sign, and an issuer's public key is no secret.
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
@@ -120,14 +120,14 @@ def oidc_settings(text: str, *, source: str) -> OidcSettings | None:
 def is_safe_url(text: str) -> bool:
     """Whether keys may be fetched from a URL: over TLS, or from this machine."""
     try:
-        parts = urlsplit(text)
-        host = parts.hostname or ""
-        _ = parts.port
-    except ValueError:
+        parts = parts_of(text)
+        host = parts.place().host
+        parts.plain_path()
+    except UrlFault:
         return False
-    here = parts.scheme == "http" and is_loopback(unbracketed(host))
     plain = text.isascii() and text.isprintable() and " " not in text
-    return plain and bool(host) and (parts.scheme == "https" or here) and "@" not in parts.netloc and "#" not in text
+    here = parts.scheme == "http" and is_loopback(host)
+    return plain and (parts.scheme == "https" or here) and parts.user is None and "#" not in parts.rest
 
 
 def _roles(said: Any, source: str) -> dict[str, Grant]:

@@ -13,11 +13,11 @@ import re
 import time
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import urlsplit
 
 from proctor.domain.canonical import bytes_digest
 from proctor.domain.errors import RegistryError
 from proctor.domain.problems import visible
+from proctor.domain.url import UrlFault, parts_of
 from proctor.registry.mlflow_client import MlflowClient, ModelVersion, Run
 from proctor.registry.model_registry import RegistryUnavailableError
 from proctor.registry.version_record import VersionRecord
@@ -50,7 +50,7 @@ def lay_down(client: MlflowClient, version: ModelVersion, record: VersionRecord)
     linked = {} if run.run_id == version.run_id else {RUN_TAG: run.run_id}
     root = _served_path(run.artifact_uri)
     if root is None:
-        where = visible(urlsplit(run.artifact_uri).scheme[:40]) or "a folder of its clients"
+        where = visible(_scheme(run.artifact_uri)[:40]) or "a folder of its clients"
         return {**linked, EVIDENCE_TAG: f"not logged: the artifacts of run {run.run_id} are in {where}"}
     try:
         for audit_id, files in record.files.items():
@@ -80,14 +80,25 @@ def _run_of(client: MlflowClient, version: ModelVersion) -> Run:
 
 def _served_path(artifact_uri: str) -> str | None:
     """Where the run's artifacts are below the server's root; None where the server does not pass them on."""
-    parts = urlsplit(artifact_uri)
-    if parts.scheme == _SERVED:
-        path = parts.path
-    elif parts.scheme in ("http", "https") and _ROUTE in parts.path:
-        path = parts.path.partition(_ROUTE)[2]
-    else:
+    scheme, path = _scheme(artifact_uri), artifact_uri.partition(":")[2]
+    # MLflow's own scheme comes without a host, which no other reader of ours takes.
+    if scheme == _SERVED and not path.startswith("//"):
+        return path.strip("/")
+    try:
+        path = parts_of(artifact_uri).path
+    except UrlFault:
+        return None
+    if scheme in ("http", "https") and _ROUTE in path:
+        path = path.partition(_ROUTE)[2]
+    elif scheme != _SERVED:
         return None
     return path.strip("/")
+
+
+def _scheme(uri: str) -> str:
+    """What stands before the colon; empty where there is none."""
+    before, colon, _ = uri.partition(":")
+    return before.lower() if colon else ""
 
 
 def _put(client: MlflowClient, folder: str, files: Mapping[str, bytes]) -> None:

@@ -175,7 +175,10 @@ class MlflowRegistry(UsesMlflow):
             return True
         entry = holder.tags.get(ENTRY_TAG, "")
         # Somebody may have written anything there; what is no number stands in nobody's way.
-        return not (entry.isdecimal() and len(entry) <= _MAX_DIGITS and int(entry) > sequence)
+        if not entry.isdecimal() or len(entry) > _MAX_DIGITS:
+            return True
+        # The same weights, registered twice, stand by one entry: the alias is for the version registered later.
+        return (int(entry), int(holder.version)) < (sequence, int(version))
 
     def _verify(self, version: ModelVersion, tags: Mapping[str, str], description: str, *, holds: bool) -> None:
         wrong = [key for key, value in tags.items() if version.tags.get(key) != value]

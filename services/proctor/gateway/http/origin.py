@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from proctor.domain.host import address_of, unbracketed
+from proctor.domain.host import address_of, is_loopback
 from proctor.domain.submitter import ForbiddenError
+from proctor.domain.url import UrlFault, parts_of, read_place
 from proctor.gateway.http.answers import problem, status_of
 
 #: Methods that change nothing.
@@ -55,17 +55,17 @@ def foreign(method: str, headers: Mapping[str, str], *, trusts_anyone: bool) -> 
 def _place_of(origin: str) -> str | None:
     """Host and port of an origin; None where it has none, as `null`."""
     try:
-        return urlsplit(origin).netloc.lower() or None
-    except ValueError:
+        return parts_of(origin).authority.lower() or None
+    except UrlFault:
         return None
 
 
 def _is_here(host: str) -> bool:
     try:
-        name = (urlsplit(f"//{host}").hostname or "").removesuffix(".")
-    except ValueError:
+        name = read_place(host).host
+    except UrlFault:
         return False
-    return name == "localhost" or name.endswith(".localhost") or address_of(unbracketed(name)) is not None
+    return is_loopback(name) or name.endswith(".localhost") or address_of(name) is not None
 
 
 class OriginCheck:
