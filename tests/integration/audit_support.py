@@ -218,7 +218,11 @@ def gateway_process(home: Path, *options: str, **environment: str) -> Iterator[t
     with log.open("wb") as errors:
         process = subprocess.Popen(command, stderr=errors, env=variables)
     with ending(process):
-        wait_until(lambda: "listens on" in log.read_text() or process.poll() is not None, what="the gateway's address")
+        wait_until(
+            lambda: "listens on" in log.read_text() or process.poll() is not None,
+            timeout_s=60,
+            what="the gateway's address",
+        )
         found = re.search(r"listens on (\S+)", log.read_text())
         if found is None:
             raise subprocess.CalledProcessError(process.wait(timeout=20), command, stderr=log.read_text())

@@ -164,6 +164,17 @@ def test_every_answer_has_the_headers_that_keep_browsers_from_more(bench: AuditB
             assert "server" not in answer.headers
 
 
+def test_a_log_has_the_route_and_not_what_somebody_put_where_an_id_belongs(
+    bench: AuditBench, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG", "proctor")
+    with serving_both(bench.desk, tokens=TOKENS) as (_, url), client(url, CI) as http:
+        for path in (f"/v1/audits/{OPS[:40]}", f"/{OPS}", f"/audits/{OPS[:40]}", f"/v1/audits?token={OPS}"):
+            http.get(path)
+    assert "GET /v1/audits/{audit_id} ended with 404" in caplog.text
+    assert OPS[:20] not in caplog.text
+
+
 def test_the_description_is_openapi_and_names_what_is_answered(bench: AuditBench, suite: bytes) -> None:
     with serving_both(bench.desk) as (_, url), client(url) as http:
         description: dict[str, Any] = http.get("/openapi.json").json()

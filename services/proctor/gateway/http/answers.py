@@ -29,8 +29,6 @@ logger = logging.getLogger(__name__)
 MAX_DETAIL_CHARACTERS: Final = 8_000
 #: Faults of parameters that are told.
 _FAULTS: Final = 10
-#: Of a path, in the log.
-_PATH_CHARACTERS: Final = 200
 #: What a sender waits before it tries again.
 _RETRY_AFTER_S: Final = "5"
 _STATUS: Final = {
@@ -93,19 +91,27 @@ def problem(status: HTTPStatus, detail: str) -> Response:
     return JSONResponse(content, status.value, headers, media_type=PROBLEM)
 
 
+def route_of(request: Request) -> str:
+    """Where a request went, for a log: the route's own path.
+
+    Not the caller's: people put tokens into queries and where ids belong, and no log is to have them.
+    """
+    path = getattr(request.scope.get("route"), "path", None)
+    return path if isinstance(path, str) else "a path of no route"
+
+
 async def refused(request: Request, error: Exception) -> Response:
     """The answer to a request that ended with an error of Proctor's."""
     assert isinstance(error, ProctorError)
     status = status_of(error)
-    # Of the path alone: a query may hold what no log is to have.
-    logger.info("%s %s ended with %d", request.method, visible(request.url.path[:_PATH_CHARACTERS]), status)
+    logger.info("%s %s ended with %d", request.method, route_of(request), status)
     return problem(status, str(error))
 
 
 async def store_failed(request: Request, error: Exception) -> Response:
     """The answer where the record store refused a statement."""
     assert isinstance(error, SQLAlchemyError)
-    logger.error("%s: the record store failed", visible(request.url.path[:_PATH_CHARACTERS]), exc_info=error)
+    logger.error("%s: the record store failed", route_of(request), exc_info=error)
     return problem(HTTPStatus.SERVICE_UNAVAILABLE, said_of_the_records(error))
 
 
@@ -126,5 +132,5 @@ async def of_the_protocol(request: Request, error: Exception) -> Response:
 
 async def failed(request: Request, error: Exception) -> Response:
     """The answer to a defect of ours."""
-    logger.error("%s failed", visible(request.url.path[:_PATH_CHARACTERS]), exc_info=error)
+    logger.error("%s failed", route_of(request), exc_info=error)
     return problem(HTTPStatus.INTERNAL_SERVER_ERROR, f"{type(error).__name__}; see the server's log")

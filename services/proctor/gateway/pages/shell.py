@@ -22,11 +22,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from proctor.domain.errors import ProctorError
-from proctor.domain.problems import visible
 from proctor.domain.submitter import Submitter
 from proctor.gateway.audits import LocalDesk
 from proctor.gateway.front import Front, UnknownCallerError, said_of_the_records
-from proctor.gateway.http.answers import MAX_DETAIL_CHARACTERS, status_of
+from proctor.gateway.http.answers import MAX_DETAIL_CHARACTERS, route_of, status_of
 from proctor.gateway.http.origin import SAFE
 from proctor.gateway.http.sessions import csrf_token, looking
 from proctor.gateway.pages.rendering import page
@@ -114,7 +113,7 @@ def _page_route(shell: Shell) -> type[APIRoute]:
             handle = super().get_route_handler()
 
             async def handled(request: Request) -> Response:
-                where = visible(request.url.path[:200])
+                where = route_of(request)
                 try:
                     return await handle(request)
                 except UnknownCallerError as error:
