@@ -27,6 +27,8 @@ _RIGHT_PCT: Final = 99.0
 _ROW_PX: Final = 22
 #: Numbers below a chart that a phone has room for.
 _MAX_NUMBERS: Final = 10
+#: Of a month that stands alone.
+_WIDEST_BAR_PCT: Final = 8.0
 
 
 def trend_chart(chart_id: str, line: Series) -> Markup:
@@ -86,7 +88,7 @@ def month_chart(chart_id: str, months: Sequence[CostMonth]) -> Markup:
     axis = nice_axis([0.0, *(whole for _, whole, _ in scaled)])
     parts = _scale(axis)
     n = len(months)
-    width = (_RIGHT_PCT - _LEFT_PCT) / max(1, n) * 0.6
+    width = min(_WIDEST_BAR_PCT, (_RIGHT_PCT - _LEFT_PCT) / max(1, n) * 0.6)
     for place, (one, whole, unpriced) in enumerate(scaled):
         x = _across(place, n)
         for css, low, high in (("area", unpriced, whole), ("area unpriced", 0.0, unpriced)):
@@ -103,7 +105,8 @@ def month_chart(chart_id: str, months: Sequence[CostMonth]) -> Markup:
     said = (
         "Each bar is a month; its lower part, where there is one, has no known price. The numbers stand in the table."
     )
-    return _svg(chart_id, f"{unit} of tokens by month", said, _DEPTH_PX, parts)
+    seen = Markup('<p class="quiet">{} of tokens; what is outlined has no known price</p>').format(unit)
+    return seen + _svg(chart_id, f"{unit} of tokens by month", said, _DEPTH_PX, parts)
 
 
 def _tokens(one: CostMonth) -> int:
