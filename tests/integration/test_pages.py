@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from proctor.domain.canonical import bytes_digest
 from proctor.domain.decision import DecisionOutcome
 from proctor.domain.record.sign_off import SignedBy, Verb
+from proctor.gateway import rates
 from proctor.router.inputs import AuditInputs
 from proctor.runtime.grpc.tokens import new_token
 from proctor.runtime.records.audit_state import AuditState
@@ -304,6 +305,16 @@ def test_the_whole_record_is_for_who_sees_everything_and_nothing_is_posted_from_
         refused = http.post("/record/verify", data={"csrf_token": "0" * 64})
         assert refused.status_code == 403
         assert refused.headers["content-type"].startswith("text/html")
+
+
+def test_what_pages_change_counts_as_changes_of_the_caller(
+    bench: AuditBench, http: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rates, "MAX_CHANGES_PER_MINUTE", 1)
+    form = {"csrf_token": csrf_of(http.get("/record").text)}
+    answers = [http.post("/record/verify", data=form).status_code for _ in range(2)]
+    assert answers == [303, 429]
+    settled(http)
 
 
 def csrf_of(page: str) -> str:

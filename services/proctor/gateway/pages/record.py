@@ -14,7 +14,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from proctor.domain.errors import ProctorError
 from proctor.domain.record.entry import Signer
-from proctor.domain.submitter import ForbiddenError, Role, Submitter, hold_to
+from proctor.domain.submitter import ForbiddenError, Role, Submitter
 from proctor.gateway.audits import LocalDesk
 from proctor.gateway.http.sessions import CSRF_FIELD, check_csrf, form_of
 from proctor.gateway.pages.entries import ShownEntry, shown_entry
@@ -57,7 +57,7 @@ def record_pages(shell: Shell) -> APIRouter:
     @routes.post("/record/verify")
     async def verify(request: Request, caller: Submitter = shell.caller) -> Response:
         check_csrf(request, (await form_of(request)).get(CSRF_FIELD, ""))
-        hold_to(caller, Role.OPERATOR)
+        shell.front.hold_to(caller, Role.OPERATOR)
         desk = shell.desk(caller)
         verifying.begin(lambda told: _checked(desk, told), caller.name)
         return RedirectResponse("/record", HTTPStatus.SEE_OTHER)

@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from proctor.domain.errors import BadInputError
 from proctor.domain.record.sign_off import MAX_REASON_CHARACTERS, MAX_REFERENCE_CHARACTERS
 from proctor.domain.standing import Standing
-from proctor.domain.submitter import ForbiddenError, Role, Submitter, hold_to
+from proctor.domain.submitter import ForbiddenError, Role, Submitter
 from proctor.gateway.audits import LocalDesk
 from proctor.gateway.http.sessions import CSRF_FIELD, check_csrf, form_of
 from proctor.gateway.pages.entries import ShownEntry, shown_entry
@@ -63,7 +63,7 @@ def review_pages(shell: Shell) -> APIRouter:
     async def sign(request: Request, audit_id: str, caller: Submitter = shell.caller) -> Response:
         form = await form_of(request)
         check_csrf(request, form.get(CSRF_FIELD, ""))
-        hold_to(caller, Role.REVIEWER)
+        shell.front.hold_to(caller, Role.REVIEWER)
         desk = shell.desk(caller)
         looked = await shell.run(_looked, desk, audit_id, "")
         try:
