@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -92,9 +93,19 @@ def follow(browser: Chrome, words: str) -> None:
     wait_until(lambda: browser.current_url != before, what=f"the page behind {words}")
 
 
+@pytest.fixture
+def untouched(tmp_path: Path, valkey_url: str) -> Iterator[tuple[Chrome, Stage]]:
+    """A dashboard whose record no other test has had its hands in, and a browser of its own: cookies know no port."""
+    (tmp_path / "home").mkdir()
+    with stage(tmp_path / "home", valkey_url) as dashboard, chromium(tmp_path / "profile") as browser:
+        log_in(browser, dashboard)
+        yield browser, dashboard
+
+
 def test_a_reviewer_goes_from_login_to_a_signed_override_in_a_verified_record(
-    browser: Chrome, dashboard: Stage
+    untouched: tuple[Chrome, Stage],
 ) -> None:
+    browser, dashboard = untouched
     show(browser, f"{dashboard.url}/audits")
     Select(one(browser, "#outcome")).select_by_visible_text("block")
     one(browser, ".filters button").click()

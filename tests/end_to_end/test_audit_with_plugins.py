@@ -61,7 +61,7 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Audited:
     suite, written = write_suite(folder), folder / "registry"
     written.mkdir()
     path = path_with(install_recipes(folder / "site"))
-    variables = {**os.environ, "PYTHONPATH": path, "PROCTOR_REGISTRY_URI": f"folder://{written}"}
+    variables = {**os.environ, "PYTHONPATH": path, "PROCTOR_REGISTRY_URI": f"share://{written}"}
     run = proctor(variables, "audit", "run", suite, "--home", folder / "home", "--format", "json", code=3)
     result = json.loads(run)
     page = Path(result["report_path"])

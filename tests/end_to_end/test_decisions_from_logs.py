@@ -37,6 +37,8 @@ pytestmark = [
 CODES: Final = {"approve": 0, "review": 3, "block": 4}
 #: Enough that both models get the decision of the demo.
 ITEMS: Final = 240
+#: An environment over this one, because lm-evaluation-harness brings what Triton's stub cannot load.
+HARNESS_PYTHON: Final = Path(sys.prefix) / "harness" / "bin" / "python"
 
 
 class Exported(NamedTuple):
@@ -57,9 +59,11 @@ class World(NamedTuple):
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A stack, both tasks, and both models behind HTTP."""
     bundle = REPOSITORY / "services" / "triton"
-    for needed in ("lm_eval", "inspect_ai", "openai"):
+    for needed in ("inspect_ai", "openai"):
         if importlib.util.find_spec(needed) is None:
             missing(f"{needed} is not installed: pip install -e '.[dev]'")
+    if not HARNESS_PYTHON.exists():
+        missing("lm-evaluation-harness is not installed: scripts/setup_harness.sh")
     folder = tmp_path_factory.mktemp("logs")
     with standing_stack(folder / "home", "--no-triton", "--no-metrics") as home, ExitStack() as stack:
         first = next(iter(EXPECTED))
@@ -107,7 +111,7 @@ def proctor(*arguments: str | Path, home: Path) -> dict[str, Any]:
 def run_harness(task: Exported, *command: str, **environment: str) -> None:
     """A harness as somebody runs it in the task's folder, who has no hub."""
     run = subprocess.run(
-        [sys.executable, "-m", *command],
+        [HARNESS_PYTHON, "-m", *command],
         cwd=task.folder,
         capture_output=True,
         text=True,

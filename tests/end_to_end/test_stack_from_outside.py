@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 import os
 import signal
@@ -41,6 +42,10 @@ PATHS = (
     "/get-artifact?path=x&run_uuid=y", "/v1/traces", "/gateway/openai/v1/chat/completions",
     "//api/2.0/mlflow/registered-models/search", "/%61pi/2.0/mlflow/registered-models/search",
 )  # fmt: skip
+METHODS = ("GET", "POST", "PUT", "DELETE", "OPTIONS", "HEAD")
+#: What the gateway answers to whom it does not know: its pages send him to log in (`/` by way of `/audits`,
+#: which is asked, too); None is no HTTP, but gRPC.
+REFUSED_THERE = (None, "/login", "/audits", 401, 403, 404, 405)
 _LISTENS = "0A"
 _ACCEPTS_CONNECTIONS = 0x10000
 
@@ -139,6 +144,20 @@ def status_of(port: int, path: str, method: str, **headers: str) -> int:
         return error.code
 
 
+def at_the_gateway(port: int, path: str, method: str) -> int | str | None:
+    """The status, or the page that is gone to instead; None where it speaks no HTTP/1.1."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        connection.request(method, path, b"{}" if method in ("POST", "PUT") else None)
+        answer = connection.getresponse()
+    except (http.client.HTTPException, ConnectionError):
+        return None
+    finally:
+        connection.close()
+    to = answer.headers.get("Location", "")
+    return to.partition("?")[0] if to else answer.status
+
+
 def talk(port: int, data: bytes) -> bytes:
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
         connection.sendall(data)
@@ -171,8 +190,14 @@ def test_who_does_not_know_its_secrets_is_refused_on_everything_that_a_stack_lis
             for command in (b"PING\r\n", b"INFO\r\n", b"LRANGE router 0 -1\r\n", b"CONFIG GET *\r\n", b"FLUSHALL\r\n"):
                 assert talk(one.port, command).startswith(b"-NOAUTH"), one
             continue
+        if one.service == "gateway":
+            for path in (*PATHS, "/v1/audits", "/audits", "/review", "/record"):
+                for method in METHODS:
+                    found = at_the_gateway(one.port, path, method)
+                    assert found in REFUSED_THERE, (one, method, path, found)
+            continue
         for path in PATHS:
-            for method in ("GET", "POST", "PUT", "DELETE", "OPTIONS", "HEAD"):
+            for method in METHODS:
                 assert status_of(one.port, path, method) == 401, (one, method, path)
         assert status_of(one.port, "/", "GET", Authorization="Bearer x") == 401, one
         assert status_of(one.port, "/", "GET", Authorization="Basic cHJvY3Rvcjo=") == 401, one
@@ -192,7 +217,7 @@ def test_who_knows_the_secrets_is_served(stack: LocalStack) -> None:
 
 def test_a_head_without_end_is_cut_off_before_anybody_is_asked_who_he_is(stack: LocalStack) -> None:
     ports = {row.ports[kind] for row in stack.status() for kind in ("http", "metrics") if kind in row.ports}
-    assert len(ports) == 6
+    assert len(ports) == 7
     for port in ports:
         with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
             connection.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n")

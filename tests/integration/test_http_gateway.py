@@ -185,8 +185,13 @@ def test_the_description_is_openapi_and_names_what_is_answered(bench: AuditBench
         "/v1/audits",
         "/v1/audits/{audit_id}",
         "/v1/audits/{audit_id}/actions",
+        "/v1/audits/{audit_id}/events",
         "/v1/audits/{audit_id}/sign-offs",
+        "/v1/benchmarks",
+        "/v1/benchmarks/{benchmark}/health",
+        "/v1/costs",
         "/v1/reviews",
+        "/v1/trends",
     }
     post = description["paths"]["/v1/audits"]["post"]
     assert {"202", "400", "401", "403", "413", "422", "429", "503"} == set(post["responses"])

@@ -63,7 +63,8 @@ def test_an_audit_that_cannot_be_taken_on_keeps_no_other_waiting(bench: Bench, m
     first, second = sorted((bench.to_answering(), "zzz"))
     with bench.records._engine.begin() as connection:
         connection.exec_driver_sql(
-            "INSERT INTO audits SELECT 'zzz', 'zzz', 1, suite, inputs, 'created', '', created_at FROM audits"
+            "INSERT INTO audits (audit_id, subject, ordinal, suite, inputs, state, detail, created_at) "
+            "SELECT 'zzz', 'zzz', 1, suite, inputs, 'created', '', created_at FROM audits"
         )
     whole = Ledger.standing
 
