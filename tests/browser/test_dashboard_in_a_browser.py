@@ -24,7 +24,7 @@ from tests.browser.stage import REVIEWER, Stage, served_report, stage
 from tests.decided_audits import report_with
 from tests.record_samples import a_key, by_hand
 from tests.report_samples import poisoned
-from tests.support import wait_until
+from tests.support import valkey_server, wait_until
 
 #: Markup that would run in one place or another, what a template language would compute, and what deceives the eye.
 CORPUS = (
@@ -94,10 +94,14 @@ def follow(browser: Chrome, words: str) -> None:
 
 
 @pytest.fixture
-def untouched(tmp_path: Path, valkey_url: str) -> Iterator[tuple[Chrome, Stage]]:
+def untouched(tmp_path: Path) -> Iterator[tuple[Chrome, Stage]]:
     """A dashboard whose record no other test has had its hands in, and a browser of its own: cookies know no port."""
     (tmp_path / "home").mkdir()
-    with stage(tmp_path / "home", valkey_url) as dashboard, chromium(tmp_path / "profile") as browser:
+    with (
+        valkey_server(tmp_path) as url,
+        stage(tmp_path / "home", url) as dashboard,
+        chromium(tmp_path / "profile") as browser,
+    ):
         log_in(browser, dashboard)
         yield browser, dashboard
 
