@@ -13,13 +13,11 @@ from importlib.resources import files
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from jinja2 import ChoiceLoader, Environment, PackageLoader
 from starlette.responses import HTMLResponse
 
 from proctor.domain.canonical import bytes_digest
-from proctor.scorer.page import phrases
-from proctor.scorer.page.visible import visible
+from proctor.scorer.page.environment import page_environment, report_templates
 
 #: What a page may load: the gateway's own style sheet and script, and nothing written into the page itself.
 _POLICY: Final = (
@@ -57,25 +55,10 @@ def script() -> bytes:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        # The report's icons are the pages', too.
-        loader=ChoiceLoader(
-            [PackageLoader("proctor.gateway.pages", "templates"), PackageLoader("proctor.scorer.page", "templates")]
-        ),
-        autoescape=True,
-        finalize=_spelled_out,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    # The report's icons are the pages', too.
+    own = PackageLoader("proctor.gateway.pages", "templates")
+    environment = page_environment(ChoiceLoader([own, report_templates()]))
     environment.filters.update(
-        count=phrases.count,
-        counted=phrases.counted,
-        percent=phrases.percent,
-        points=phrases.points,
-        rounded=phrases.rounded,
-        p_value=phrases.p_value,
-        sentence=phrases.sentence,
         moment=moment,
         duration=duration,
         cut=cut,
@@ -110,9 +93,3 @@ def duration(seconds: float) -> str:
 def cut(text: str, most: int = _CUT) -> str:
     """The beginning of a text, where it is long."""
     return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def _spelled_out(value: object) -> object:
-    if isinstance(value, str) and not isinstance(value, Markup):
-        return visible(value)
-    return value

@@ -1,23 +1,22 @@
 """The report's page: one self-contained HTML file without script, built from the document alone.
 
-Every expression of the template goes through `visible` and is then escaped, by the environment and not by the
-template's author. The page holds no copy of the document: with no script element at all, nothing in it can run,
-and the digest that it states is that of `report.json` beside it.
+What is escaped, and how, is the environment's affair (`proctor.scorer.page.environment`). The page holds no copy of
+the document: with no script element at all, nothing in it can run, and the digest that it states is that of
+`report.json` beside it.
 """
 
 from __future__ import annotations
 
 from functools import cache
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from jinja2 import Environment
 
 from proctor.domain.decision import DecisionOutcome
 from proctor.domain.trial import Outcome
 from proctor.scorer import headline
 from proctor.scorer.logged import whence
-from proctor.scorer.page import phrases, view
-from proctor.scorer.page.visible import visible
+from proctor.scorer.page import view
+from proctor.scorer.page.environment import page_environment, report_templates
 from proctor.scorer.report.document import Report, RunFacts, report_digest
 
 MAX_IDS_LISTED = 200
@@ -31,33 +30,10 @@ _OUTCOME_WORDS = {
 }
 
 
-def _spelled_out(value: object) -> object:
-    if isinstance(value, str) and not isinstance(value, Markup):
-        return visible(value)
-    return value
-
-
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("proctor.scorer.page", "templates"),
-        autoescape=True,
-        finalize=_spelled_out,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(
-        count=phrases.count,
-        counted=phrases.counted,
-        percent=phrases.percent,
-        points=phrases.points,
-        rounded=phrases.rounded,
-        p_value=phrases.p_value,
-        cut=view.cut,
-        sentence=phrases.sentence,
-        outcome_word=lambda outcome: _OUTCOME_WORDS[outcome],
-    )
+    environment = page_environment(report_templates())
+    environment.filters.update(cut=view.cut, outcome_word=lambda outcome: _OUTCOME_WORDS[outcome])
     return environment
 
 
