@@ -23,6 +23,7 @@ from proctor.cli.demo import EXPECTED, demo_suite
 from proctor.cli.variants.exporting_task import export_task
 from proctor.localstack.stack import LocalStack
 from proctor.registry.mlflow_client import MlflowClient
+from tests.harness import harness_python
 from tests.reference_server import ServedModel, serving_reference
 from tests.standing_stack import standing_stack
 from tests.support import REPOSITORY, missing
@@ -37,8 +38,6 @@ pytestmark = [
 CODES: Final = {"approve": 0, "review": 3, "block": 4}
 #: Enough that both models get the decision of the demo.
 ITEMS: Final = 240
-#: An environment over this one, because lm-evaluation-harness brings what Triton's stub cannot load.
-HARNESS_PYTHON: Final = Path(sys.prefix) / "harness" / "bin" / "python"
 
 
 class Exported(NamedTuple):
@@ -62,8 +61,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     for needed in ("inspect_ai", "openai"):
         if importlib.util.find_spec(needed) is None:
             missing(f"{needed} is not installed: pip install -e '.[dev]'")
-    if not HARNESS_PYTHON.exists():
-        missing("lm-evaluation-harness is not installed: scripts/setup_harness.sh")
+    harness_python()
     folder = tmp_path_factory.mktemp("logs")
     with standing_stack(folder / "home", "--no-triton", "--no-metrics") as home, ExitStack() as stack:
         first = next(iter(EXPECTED))
@@ -111,7 +109,7 @@ def proctor(*arguments: str | Path, home: Path) -> dict[str, Any]:
 def run_harness(task: Exported, *command: str, **environment: str) -> None:
     """A harness as somebody runs it in the task's folder, who has no hub."""
     run = subprocess.run(
-        [HARNESS_PYTHON, "-m", *command],
+        [harness_python(), "-m", *command],
         cwd=task.folder,
         capture_output=True,
         text=True,

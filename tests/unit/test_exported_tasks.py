@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from proctor.domain.trial import Arm, Decoding, Trial
 from proctor.formats.logs.reading import read_answers
 from proctor.formats.tasks.registry import TASK_FORMATS
 from proctor.formats.tasks.task import Prompt, Task, manifest_of
+from tests.harness import harness_python
 from tests.unit.test_inspect_log import sample, written
 
 HOSTILE = [
@@ -51,6 +53,15 @@ def _read_yaml(text: str) -> Any:
     return yaml.load(text, loader)
 
 
+def rows_in_the_harness(name: str, folder: Path) -> list[dict[str, Any]]:
+    """What the task's own code loads, where the harness is."""
+    code = f"import json, {name} as t; print(json.dumps(list(t.load(version=1, suite_fingerprint='x')['test'])))"
+    run = subprocess.run([harness_python(), "-c", code], cwd=folder, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr[-4000:]
+    rows: list[dict[str, Any]] = json.loads(run.stdout)
+    return rows
+
+
 def test_lm_eval_gets_every_setting_and_prompt_as_they_are(tmp_path: Path) -> None:
     stops = ["\n\n", '"\\', "\u2028\x85", "👩‍💻", "{{x}}"]
     asked = task(stop=tuple(stops), seed=7, temperature=0.5, top_p=0.9)
@@ -61,9 +72,7 @@ def test_lm_eval_gets_every_setting_and_prompt_as_they_are(tmp_path: Path) -> No
     }  # fmt: skip
     assert (config["doc_to_text"], config["num_fewshot"], config["target_delimiter"]) == ("prompt", 0, "")
     assert config["custom_dataset"] == f"{asked.name}.load"
-    loaded: dict[str, Any] = {"__file__": str(stem.with_suffix(".py"))}
-    exec(stem.with_suffix(".py").read_text(), loaded)
-    rows = list(loaded["load"](version=1, suite_fingerprint="x")["test"])
+    rows = rows_in_the_harness(asked.name, tmp_path)
     assert [row["prompt"] for row in rows] == HOSTILE
     assert [row["target"] for row in rows] == HOSTILE
     assert rows[0]["prompt_sha256"] == bytes_digest(HOSTILE[0].encode()).removeprefix("sha256:")

@@ -102,6 +102,10 @@ def application(front: Front, webhooks: Webhooks | None, sessions: Sessions) -> 
         del caller
         return JSONResponse(_described(app))
 
+    # FastAPI puts a group of routes together when the first request comes. It hides warnings of pydantic's then, for
+    # the whole process, which applications in several threads take from each other; and no webhook is to wait for it.
+    for route in app.routes:
+        route.matches({"type": "http", "method": "GET", "path": "/", "root_path": "", "headers": []})
     # By TLS a page of another name cannot reach it: the certificate is not of that name.
     return _Headed(OriginCheck(app, trusts_anyone=front.trusts_anyone and front.unnamed is not CERTIFIED))
 
