@@ -227,3 +227,14 @@ def gateway_process(home: Path, *options: str, **environment: str) -> Iterator[t
         if found is None:
             raise subprocess.CalledProcessError(process.wait(timeout=20), command, stderr=log.read_text())
         yield process, found[1]
+
+
+def suite_without_files(bench: AuditBench) -> bytes:
+    """A suite whose items the gateway has itself: a benchmark of the operator's, which this puts there."""
+    folder = bench.settings.benchmarks
+    folder.mkdir(parents=True)
+    (folder / "sums.jsonl").write_bytes((bench.home / "items.jsonl").read_bytes())
+    said = json.loads(bench.suite_text())
+    del said["dataset_config"]["path"]
+    said["perturbation_config"] = {"perturbation_strategy": "option_shuffle"}
+    return json.dumps(said).encode()

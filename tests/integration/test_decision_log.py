@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -29,7 +29,7 @@ from proctor.runtime.signing import Ed25519Key
 from proctor.studies.record.checks import Checked, check_store, trust_in
 from proctor.studies.record.exporting import checkpoint_line
 from tests.record_samples import a_key, a_log, an_event, by_hand, decide, lay
-from tests.support import ending
+from tests.together import said_together
 
 PROCESSES, DECISIONS_EACH = 6, 10
 
@@ -86,21 +86,8 @@ for number in range(first, first + int(sys.argv[3])):
 
 def test_several_processes_that_decide_at_once_give_one_unbroken_chain(records_url: str, tmp_path: Path) -> None:
     Records(records_url).close()
-    with ExitStack() as stack:
-        pipe, processes = subprocess.PIPE, []
-        for number in range(PROCESSES):
-            first = number // 2 * DECISIONS_EACH
-            command = [sys.executable, "-c", _DECIDE, records_url, str(first), str(DECISIONS_EACH)]
-            process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
-            processes.append(stack.enter_context(ending(process)))
-        for process in processes:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
-        for process in processes:
-            assert process.stdin is not None
-            process.stdin.write("\n")
-            process.stdin.flush()
-        said = [process.communicate(timeout=50) for process in processes]
+    calls = [(records_url, str(number // 2 * DECISIONS_EACH), str(DECISIONS_EACH)) for number in range(PROCESSES)]
+    said = said_together(_DECIDE, calls)
     assert [errors for _, errors in said] == [""] * PROCESSES
     audits = PROCESSES // 2 * DECISIONS_EACH
     assert sum(out.count("1") for out, _ in said) == audits

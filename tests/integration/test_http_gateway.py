@@ -18,7 +18,7 @@ from proctor.gateway.limits import Limits
 from proctor.gateway.rpc import audit_pb2 as pb
 from proctor.runtime.grpc.tokens import new_token
 from proctor.runtime.records.audit_state import AuditState
-from tests.integration.audit_support import AuditBench, audit_bench, gateway_process, stub
+from tests.integration.audit_support import AuditBench, audit_bench, gateway_process, stub, suite_without_files
 from tests.integration.http_gateway import client, serving_both
 
 CI, OPS = new_token(), new_token()
@@ -33,14 +33,7 @@ def bench(tmp_path: Path, valkey_url: str) -> Iterator[AuditBench]:
 
 @pytest.fixture
 def suite(bench: AuditBench) -> bytes:
-    """A suite whose items the gateway has itself: a benchmark of the operator's."""
-    folder = bench.settings.benchmarks
-    folder.mkdir(parents=True)
-    (folder / "sums.jsonl").write_bytes((bench.home / "items.jsonl").read_bytes())
-    said = json.loads(bench.suite_text())
-    del said["dataset_config"]["path"]
-    said["perturbation_config"] = {"perturbation_strategy": "option_shuffle"}
-    return json.dumps(said).encode()
+    return suite_without_files(bench)
 
 
 def is_problem(answer: httpx.Response, status: int, words: str) -> None:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -25,7 +25,8 @@ from proctor.runtime.records.schema import AHEAD, MIGRATIONS, SCHEMA_VERSION, ve
 from proctor.runtime.records.store import Records
 from proctor.runtime.records.tables import METADATA
 from proctor.runtime.settings import RecordsMigrate, Settings
-from tests.support import ending, run_proctor
+from tests.support import run_proctor
+from tests.together import said_together
 
 PROCESSES = 8
 
@@ -150,20 +151,7 @@ print(with_store.create_audit(f"by-{sys.argv[2]}", "{}", {}).audit_id)
 def test_of_many_processes_that_start_at_the_same_time_one_migrates(records_url: str, made_before: bool) -> None:
     if made_before:
         make_as_before_versions(records_url)
-    with ExitStack() as stack:
-        pipe, processes = subprocess.PIPE, []
-        for number in range(PROCESSES):
-            command = [sys.executable, "-c", _OPEN, records_url, str(number)]
-            process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
-            processes.append(stack.enter_context(ending(process)))
-        for process in processes:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
-        for process in processes:
-            assert process.stdin is not None
-            process.stdin.write("\n")
-            process.stdin.flush()
-        said = [process.communicate(timeout=50) for process in processes]
+    said = said_together(_OPEN, [(records_url, str(number)) for number in range(PROCESSES)])
     assert [out for out, _ in said] == [f"by-{number}-1\n" for number in range(PROCESSES)], said
     assert sum(f"is migrated from schema version 0 to {SCHEMA_VERSION}" in errors for _, errors in said) == 1
     with closing(Records(records_url)) as records:

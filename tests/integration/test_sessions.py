@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import hmac
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from proctor.gateway.http.attempts import MOST, WINDOW_S, Attempts
 from proctor.gateway.http.login import next_path
 from proctor.gateway.http.sessions import MAX_FORM_BYTES, SESSION_S
 from proctor.runtime.grpc.tokens import new_token, token_digest
-from tests.integration.audit_support import AuditBench, audit_bench
+from tests.integration.audit_support import AuditBench, audit_bench, suite_without_files
 from tests.integration.http_gateway import client, serving_both
 
 ANNA, CI, VERA = new_token(), new_token(), new_token()
@@ -39,13 +38,7 @@ def bench(tmp_path: Path, valkey_url: str) -> Iterator[AuditBench]:
 
 @pytest.fixture
 def suite(bench: AuditBench) -> bytes:
-    folder = bench.settings.benchmarks
-    folder.mkdir(parents=True)
-    (folder / "sums.jsonl").write_bytes((bench.home / "items.jsonl").read_bytes())
-    said = json.loads(bench.suite_text())
-    del said["dataset_config"]["path"]
-    said["perturbation_config"] = {"perturbation_strategy": "option_shuffle"}
-    return json.dumps(said).encode()
+    return suite_without_files(bench)
 
 
 def log_in(http: httpx.Client, token: str, **fields: str) -> httpx.Response:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -27,7 +25,7 @@ from proctor.runtime.records.store import Records
 from proctor.runtime.records.tables import DECISION_LOG, DECISION_LOG_HEAD
 from proctor.studies.record.checks import Checked, check_store, trust_in
 from tests.record_samples import a_key, an_event, by_hand, decide
-from tests.support import ending
+from tests.together import said_together
 
 APPROVE, REVIEW, BLOCK = DecisionOutcome.APPROVE, DecisionOutcome.REVIEW, DecisionOutcome.BLOCK
 
@@ -166,20 +164,7 @@ def test_of_reviewers_who_sign_at_once_one_does_and_the_others_are_told_what_was
 ) -> None:
     with closing(Records(records_url)) as records:
         decided(records, "a-1", REVIEW)
-    with ExitStack() as stack:
-        pipe, processes = subprocess.PIPE, []
-        for name in ("ada", "grace", "mary"):
-            command = [sys.executable, "-c", _SIGN, records_url, name]
-            process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
-            processes.append(stack.enter_context(ending(process)))
-        for process in processes:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
-        for process in processes:
-            assert process.stdin is not None
-            process.stdin.write("\n")
-            process.stdin.flush()
-        said = [process.communicate(timeout=50) for process in processes]
+    said = said_together(_SIGN, [(records_url, name) for name in ("ada", "grace", "mary")])
     assert [errors for _, errors in said] == [""] * 3
     first = stands(records_url, "a-1").by
     assert first is not None
