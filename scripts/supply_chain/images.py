@@ -13,12 +13,13 @@ FOLDER: Final = REPOSITORY / "services" / "images" / "requirements"
 
 #: By image. A service that keeps its artifacts in a bucket and its records in PostgreSQL needs both clients.
 IMAGES: Final = {
-    "router": ("s3", "postgres"),
-    "scorer": ("s3", "postgres"),
-    "registry": ("s3", "postgres"),
-    "gateway": ("gateway", "parquet", "s3", "postgres"),
-    "inference": ("triton", "kubernetes", "s3", "postgres"),
-    "perturbation": ("perturbation", "grpc", "triton", "s3", "postgres"),
+    "router": ("s3", "postgres", "kubernetes", "otel"),
+    "scorer": ("s3", "postgres", "otel"),
+    "registry": ("s3", "postgres", "kubernetes", "otel"),
+    "gateway": ("gateway", "parquet", "s3", "postgres", "kubernetes", "otel"),
+    "inference": ("triton", "kubernetes", "s3", "postgres", "otel"),
+    "perturbation": ("perturbation", "grpc", "triton", "s3", "postgres", "otel"),
+    "notifier": ("notify", "s3", "postgres", "otel"),
 }
 
 #: Left out of what is locked, with what nobody else asks for: see `TORCH_NOTE`.
