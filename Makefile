@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 FUZZ_SECONDS ?= 120
 # Twice the cores, because what tests do most is wait for servers.
 TEST_WORKERS ?= 4
-.PHONY: help demo test faults lint unit chaos fuzz sbom clean
+.PHONY: help demo test faults test-cluster lint unit chaos fuzz sbom clean
 
 help: ## Show what can be made.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -39,13 +39,18 @@ $(VENV)/.dev: $(VENV)/.local scripts/setup_harness.sh
 demo: $(VENV)/.local ## Audit the two reference models end to end and print the decisions.
 	$(BIN)/proctor demo
 
-test: $(VENV)/.dev ## Lint, types, import rules, and every test but those of `make faults`.
+test: $(VENV)/.dev ## Lint, types, import rules, and every test but those of `make faults` and `make test-cluster`.
 	$(MAKE) --no-print-directory lint
-	$(BIN)/python -m pytest -n $(TEST_WORKERS) --no-loadscope-reorder -m "not faults"
+	$(BIN)/python -m pytest -n $(TEST_WORKERS) --no-loadscope-reorder -m "not faults and not cluster"
 
 # One worker a lane of tests/scheduling.py: a third would have nothing to do.
 faults: $(VENV)/.dev ## Short runs of faults: workers, broker, stores and a local stack that are killed, stopped and starved.
 	$(BIN)/python -m pytest -n 2 --no-loadscope-reorder -m faults tests/chaos tests/end_to_end
+
+# One after the other: they share a cluster, whose node has this machine's cores.
+test-cluster: $(VENV)/.dev ## The chart on a real Kubernetes: the kit's, or the one that KUBECONFIG names.
+	scripts/setup_helm.sh
+	$(BIN)/python -m pytest -p no:randomly -m cluster tests/cluster
 
 lint: $(VENV)/.dev ## Style, types and import rules.
 	$(BIN)/ruff check .

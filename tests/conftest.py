@@ -26,11 +26,17 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 settings.register_profile("proctor", deadline=None)
 settings.load_profile("proctor")
 
+_MARKED = {"chaos": "faults", "cluster": "cluster"}
+
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """All of the room `chaos` is of `make faults`."""
-    if room_of(item.nodeid) == "chaos":
-        item.add_marker("faults")
+    """All of the room `chaos` is of `make faults`, and of `cluster` of `make test-cluster`."""
+    room = room_of(item.nodeid)
+    if room in _MARKED:
+        item.add_marker(_MARKED[room])
+    if room == "cluster":
+        # Of the cluster's start too, and of images that are built the first time.
+        item.add_marker(pytest.mark.timeout(1500))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 from xdist.scheduler import LoadScopeScheduling
 
 #: First what takes longest.
-ROOMS: Final = ("end_to_end", "chaos", "integration", "fuzz", "browser", "hostile", "unit")
+ROOMS: Final = ("cluster", "end_to_end", "chaos", "integration", "fuzz", "browser", "charts", "hostile", "unit")
 _STACKS: Final = ("end_to_end", "chaos")
 _LANES: Final = 2
 

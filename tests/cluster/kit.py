@@ -1,0 +1,223 @@
+"""A real Kubernetes: the one that KUBECONFIG names, or the project's kit (`../shared/cluster`) started for the run.
+
+The kit's state stays in a folder of the user's cache between runs, so that programs are unpacked and images loaded
+once. Nothing of it runs when the tests are gone, however they went: its supervisor is a child that is told to end with
+its parent.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import secrets
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+from tests.support import ending, free_port, missing, wait_until
+
+REPOSITORY: Final = Path(__file__).resolve().parents[2]
+KIT: Final = REPOSITORY.parent / "shared" / "cluster" / "cluster"
+#: Where the kit keeps its state from one run to the next.
+FOLDER_VARIABLE: Final = "PROCTOR_TEST_CLUSTER"
+#: At which pods see what listens on loopback outside, behind `Cluster.reachable`.
+OUTSIDE: Final = "172.31.255.1"
+#: The autoscaler looks every so often; by default every 15 s, which is most of what scaling takes on one node.
+_START: Final = ("up", "--foreground", "--keda", "--metrics-server", "--timeout", "300")
+#: Nobody waits longer for a command of kubectl's that waits for nothing by itself.
+_COMMAND_S: Final = 120
+
+
+class CommandError(AssertionError):
+    """A command against the cluster failed; its words are the message."""
+
+
+class Cluster:
+    """A cluster's administrator."""
+
+    def __init__(self, kubeconfig: Path, kubectl: str, *, folder: Path | None) -> None:
+        self.kubeconfig = kubeconfig
+        self.folder = folder
+        """The kit's state; None where the cluster is somebody's own."""
+        self._kubectl = kubectl
+
+    @property
+    def is_kit(self) -> bool:
+        """Whether this is the project's own kit, into which images can be loaded."""
+        return self.folder is not None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Of a process that is to talk to the cluster."""
+        return os.environ | {"KUBECONFIG": str(self.kubeconfig)}
+
+    def run(
+        self, *arguments: str, input: str | None = None, within_s: float = _COMMAND_S
+    ) -> subprocess.CompletedProcess[str]:
+        """A command of kubectl's, whatever comes of it."""
+        return subprocess.run(
+            [self._kubectl, *arguments],
+            capture_output=True, text=True, input=input, env=self.environment, timeout=within_s,
+        )  # fmt: skip
+
+    def kubectl(self, *arguments: str, input: str | None = None, within_s: float = _COMMAND_S) -> str:
+        """What a command of kubectl's prints.
+
+        Raises:
+            CommandError: it failed.
+        """
+        ran = self.run(*arguments, input=input, within_s=within_s)
+        if ran.returncode != 0:
+            raise CommandError(f"kubectl {' '.join(arguments)}: {ran.stderr.strip() or ran.stdout.strip()}")
+        return ran.stdout
+
+    def get(self, *arguments: str) -> Any:
+        """Objects, parsed: `get("-n", "proctor", "pods")["items"]`."""
+        return json.loads(self.kubectl("get", *arguments, "-o", "json"))
+
+    def apply(self, *objects: Any, namespace: str | None = None) -> None:
+        """Create or change objects."""
+        where = [] if namespace is None else ["-n", namespace]
+        listed = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
+        self.kubectl(*where, "apply", "-f", "-", input=json.dumps(listed))
+
+    @contextmanager
+    def namespace(self, name: str, *, restricted: bool = True, labels: dict[str, str] | None = None) -> Iterator[str]:
+        """A new namespace, which is deleted at exit. A few letters more keep it apart from one that still ends."""
+        name = f"{name}-{secrets.token_hex(2)}"
+        profile = {"pod-security.kubernetes.io/enforce": "restricted"} if restricted else {}
+        metadata = {"name": name, "labels": {"proctor.dev/test": "yes", **profile, **(labels or {})}}
+        self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+        try:
+            yield name
+        finally:
+            self.kubectl("delete", "namespace", name, "--wait=false")
+
+    @contextmanager
+    def forward(self, target: str, *, namespace: str) -> Iterator[int]:
+        """A port of loopback that leads to a port of a pod or service (`service/gateway:8080`)."""
+        what, _, port = target.rpartition(":")
+        command = [self._kubectl, "-n", namespace, "port-forward", what, f":{port}"]
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=self.environment
+        )
+        with ending(process):
+            assert process.stdout is not None
+            said = process.stdout.readline()
+            found = re.search(r"127\.0\.0\.1:(\d+)", said)
+            if found is None:
+                raise CommandError(f"kubectl port-forward {target}: {said.strip()} {process.stdout.read()[:500]}")
+            yield int(found[1])
+
+    @contextmanager
+    def reachable(self, port: int) -> Iterator[str]:
+        """Let pods reach a port of this machine's loopback; yields the host and port by which they do."""
+        if self.folder is None:
+            missing("pods of a cluster of your own cannot reach this machine")
+        inside = free_port()
+        command = [sys.executable, str(KIT), "forward", "--dir", str(self.folder), "--into", str(inside)]
+        process = subprocess.Popen([*command, f"127.0.0.1:{port}"], stdout=subprocess.DEVNULL)
+        with ending(process):
+            yield f"{OUTSIDE}:{inside}"
+
+    def wait(self, *arguments: str, within_s: float) -> None:
+        """`kubectl wait`, with what it waited for in the error."""
+        self.kubectl("wait", f"--timeout={within_s:.0f}s", *arguments, within_s=within_s + 15)
+
+
+@contextmanager
+def any_cluster() -> Iterator[Cluster]:
+    """The cluster to test on.
+
+    A user's is taken as it is; the kit is started, and ends with the block. Where there is neither the test is skipped
+    with that reason, and fails in CI.
+    """
+    if named := os.environ.get("KUBECONFIG"):
+        kubectl = shutil.which("kubectl") or missing("KUBECONFIG is set, but there is no kubectl on PATH")
+        yield Cluster(Path(named), kubectl, folder=None)
+        return
+    if not KIT.is_file():
+        missing("no cluster: set KUBECONFIG to one that images can be loaded into")
+    if os.geteuid() != 0:
+        missing("the cluster's kit needs root; set KUBECONFIG to use another cluster")
+    folder = Path(os.environ.get(FOLDER_VARIABLE) or _cache() / "cluster").absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    with _alone(folder.with_suffix(".lock")), _started(folder) as kubeconfig:
+        yield Cluster(kubeconfig, str(folder / "bin" / "kubectl"), folder=folder)
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "proctor"
+
+
+@contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    with lock.open("w") as held:
+        print(f"waiting for {lock}, if another run has it", file=sys.stderr)
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def _started(folder: Path) -> Iterator[Path]:
+    with ExitStack() as stack:
+        try:
+            kubeconfig = _start(folder, stack)
+        except CommandError as error:
+            # What an earlier run left behind may be broken: once more, from nothing.
+            print(f"the cluster did not start ({error}); its state is removed, and it is started anew", file=sys.stderr)
+            subprocess.run([sys.executable, str(KIT), "down", "--purge", "--dir", str(folder)], check=True)
+            folder.mkdir(parents=True, exist_ok=True)
+            kubeconfig = _start(folder, stack)
+        yield kubeconfig
+
+
+def _start(folder: Path, stack: ExitStack) -> Path:
+    """Start it, to be ended with the stack; returns its kubeconfig when it is ready."""
+    log = folder / "tests-up.log"
+    with log.open("w") as written:
+        process = subprocess.Popen(
+            # The kernel tells it when this process dies, however that comes.
+            ["setpriv", "--pdeathsig", "TERM", sys.executable, str(KIT), *_START, "--dir", str(folder)],
+            stdout=subprocess.PIPE, stderr=written, text=True,
+        )  # fmt: skip
+    stack.enter_context(ending(process, within_s=60))
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("KUBECONFIG="):
+            return Path(line.partition("=")[2].strip())
+    process.wait()
+    raise CommandError(log.read_text()[-2000:] or f"exit code {process.returncode}")
+
+
+def pods(cluster: Cluster, namespace: str, **labels: str) -> list[dict[str, Any]]:
+    """The pods with these labels that are not on their way out."""
+    selector = ",".join(f"{key}={value}" for key, value in labels.items())
+    found: list[dict[str, Any]] = cluster.get("-n", namespace, "pods", "-l", selector)["items"]
+    return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+
+def is_ready(pod: dict[str, Any]) -> bool:
+    """Whether a pod's condition says so."""
+    conditions = pod["status"].get("conditions", [])
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
+def until_gone(cluster: Cluster, *what: str, within_s: float) -> None:
+    """Wait until `kubectl get` finds none of it any more."""
+    wait_until(lambda: not cluster.kubectl("get", *what, "-o", "name", "--ignore-not-found").strip(),
+               timeout_s=within_s, what=f"the end of {' '.join(what)}")  # fmt: skip
+
+
+def logs(cluster: Cluster, namespace: str, selector: str, *, lines: int = 40) -> str:
+    """The ends of the logs of pods, for the message of a test that fails."""
+    with suppress(subprocess.TimeoutExpired):
+        options: Sequence[str] = ("--prefix", "--all-containers", "--ignore-errors", f"--tail={lines}")
+        return cluster.run("-n", namespace, "logs", "-l", selector, *options).stdout
+    return ""
