@@ -15,7 +15,8 @@ from proctor.localstack.triton_server import triton_command
 from tests.chaos import arithmetic
 from tests.support import free_port, wait_until
 
-_MODEL_PY = '''"""Says the sum that the prompt asks for."""
+#: Beside it in the repository is `tests.chaos.arithmetic`.
+MODEL_PY = '''"""Says the sum that the prompt asks for."""
 
 import sys
 from pathlib import Path
@@ -51,7 +52,7 @@ class ChaosTriton:
         model = folder / "bundle" / "models" / arithmetic.MODEL
         (model / "1").mkdir(parents=True)
         (model / "config.pbtxt").write_text(model_config(arithmetic.MODEL, arithmetic.DIGEST), "utf-8")
-        (model / "1" / "model.py").write_text(_MODEL_PY, "utf-8")
+        (model / "1" / "model.py").write_text(MODEL_PY, "utf-8")
         shutil.copy(arithmetic.__file__, model / "1" / "arithmetic.py")
 
     def start(self, *, wait: bool = True) -> None:
