@@ -1,12 +1,42 @@
-"""Fixtures of the tests on a real cluster (`make test-cluster`)."""
+"""Fixtures of the tests on a real cluster (`make test-cluster`).
+
+Their files run in the order of `_ORDER`: what is installed by the first is used by the others, and taken away by the
+last.
+"""
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Iterator
+from typing import Final
 
 import pytest
 
-from tests.cluster.kit import Cluster, any_cluster
+from tests.cluster import sums
+from tests.cluster.audits import Gateway
+from tests.cluster.deployment import SUMS_LABELS
+from tests.cluster.images import ensure_images
+from tests.cluster.kit import KIT, Cluster, any_cluster, cache_folder
+from tests.cluster.release import Release
+
+#: Files that use the release, in the order in which they must run; all others come before them.
+_ORDER: Final = ("test_install", "test_upgrade", "test_scaling", "test_faults", "test_reach", "test_access",
+                 "test_prometheus", "test_walk", "test_uninstall")  # fmt: skip
+_TARGETS: Final = ("router", "perturbation", "inference", "scorer", "registry", "gateway", "notifier", "triton",
+                   "valkey", "postgresql", "mlflow", "prometheus")  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files in their order; within one the tests stay as they are written."""
+
+    def place(item: pytest.Item) -> int:
+        stem = item.path.stem
+        return _ORDER.index(stem) if stem in _ORDER else -1
+
+    ours = [number for number, item in enumerate(items) if item.path.parent.name == "cluster"]
+    for number, item in zip(ours, sorted((items[number] for number in ours), key=place), strict=True):
+        items[number] = item
 
 
 @pytest.fixture(scope="session")
@@ -14,3 +44,33 @@ def cluster() -> Iterator[Cluster]:
     """A real Kubernetes with KEDA, for the whole run; tests keep apart by namespaces."""
     with any_cluster() as found:
         yield found
+
+
+@pytest.fixture(scope="session")
+def images(cluster: Cluster) -> None:
+    """The images of this tree, in the cluster. Somebody's own cluster has to have them."""
+    if cluster.folder is not None:
+        began = time.monotonic()
+        ensure_images(KIT, cluster.folder, _TARGETS, cache=cache_folder())
+        print(f"images are there after {time.monotonic() - began:.0f} s", file=sys.stderr)
+
+
+@pytest.fixture(scope="session")
+def release(cluster: Cluster, images: None) -> Iterator[Release]:
+    """A release that the first test installs, in a namespace of the restricted profile."""
+    with cluster.namespace("proctor") as namespace:
+        yield Release(cluster, namespace)
+
+
+@pytest.fixture(scope="session")
+def gateway(release: Release) -> Gateway:
+    """Its gateway."""
+    return Gateway(release)
+
+
+@pytest.fixture(scope="session")
+def adding(release: Release) -> None:
+    """A Triton whose model adds up, in the release's namespace."""
+    release.cluster.apply(*sums.manifests("proctor/triton:0.1.0", labels=SUMS_LABELS), namespace=release.namespace)
+    release.cluster.kubectl("-n", release.namespace, "rollout", "status", "deployment", sums.NAME, "--timeout=120s",
+                            within_s=130)  # fmt: skip

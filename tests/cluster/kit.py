@@ -146,13 +146,14 @@ def any_cluster() -> Iterator[Cluster]:
         missing("no cluster: set KUBECONFIG to one that images can be loaded into")
     if os.geteuid() != 0:
         missing("the cluster's kit needs root; set KUBECONFIG to use another cluster")
-    folder = Path(os.environ.get(FOLDER_VARIABLE) or _cache() / "cluster").absolute()
+    folder = Path(os.environ.get(FOLDER_VARIABLE) or cache_folder() / "cluster").absolute()
     folder.mkdir(parents=True, exist_ok=True)
     with _alone(folder.with_suffix(".lock")), _started(folder) as kubeconfig:
         yield Cluster(kubeconfig, str(folder / "bin" / "kubectl"), folder=folder)
 
 
-def _cache() -> Path:
+def cache_folder() -> Path:
+    """Where what is kept between runs lies."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "proctor"
 
 

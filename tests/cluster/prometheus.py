@@ -1,0 +1,125 @@
+"""A real Prometheus in the cluster, configured as docs/monitoring.md has it without an operator."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+
+from tests.cluster.kit import REPOSITORY, Cluster
+
+#: The label by which the tests' values let a namespace's pods read metrics.
+LABELS: Final = {"proctor.dev/monitoring": "yes"}
+_RULES: Final = REPOSITORY / "charts" / "proctor" / "rules"
+_NAME: Final = "prometheus"
+
+
+def _config(namespaces: Sequence[str]) -> dict[str, Any]:
+    source = "__meta_kubernetes_pod"
+    return {
+        "global": {"scrape_interval": "3s", "scrape_timeout": "3s", "evaluation_interval": "5s"},
+        "rule_files": ["/etc/prometheus/rules-*.yaml"],
+        "scrape_configs": [{
+            "job_name": "proctor",
+            "kubernetes_sd_configs": [{"role": "pod", "namespaces": {"names": list(namespaces)}}],
+            "relabel_configs": [
+                {"source_labels": [f"{source}_container_port_name"], "regex": "metrics", "action": "keep"},
+                {"source_labels": [f"{source}_name"], "target_label": "pod"},
+                {"source_labels": ["__meta_kubernetes_namespace"], "target_label": "namespace"},
+                {"source_labels": [f"{source}_label_app_kubernetes_io_component"], "target_label": "component"},
+                {"source_labels": [f"{source}_label_proctor_dev_pool"], "target_label": "pool"},
+            ],
+        }],
+    }  # fmt: skip
+
+
+def _manifests(namespace: str, watched: Sequence[str]) -> list[dict[str, Any]]:
+    data = {"prometheus.yml": json.dumps(_config(watched))}
+    data |= {f"rules-{path.name}": path.read_text("utf-8") for path in sorted(_RULES.glob("*.yaml"))}
+    subject = {"kind": "ServiceAccount", "name": _NAME, "namespace": namespace}
+    container = {
+        "name": "prometheus", "image": "proctor/prometheus:0.1.0", "imagePullPolicy": "IfNotPresent",
+        "args": ["--config.file=/etc/prometheus/prometheus.yml", "--storage.tsdb.path=/data",
+                 "--web.listen-address=:9090"],
+        "ports": [{"name": "http", "containerPort": 9090}],
+        "readinessProbe": {"httpGet": {"path": "/-/ready", "port": "http"}, "periodSeconds": 2},
+        "securityContext": {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
+                            "capabilities": {"drop": ["ALL"]}},
+        "volumeMounts": [{"name": "config", "mountPath": "/etc/prometheus"}, {"name": "data", "mountPath": "/data"}],
+    }  # fmt: skip
+    pod = {
+        "serviceAccountName": _NAME, "terminationGracePeriodSeconds": 5,
+        "securityContext": {"runAsNonRoot": True, "runAsUser": 10001, "fsGroup": 10001,
+                            "seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [container],
+        "volumes": [{"name": "config", "configMap": {"name": _NAME}}, {"name": "data", "emptyDir": {}}],
+    }  # fmt: skip
+    metadata, labels = {"name": _NAME, "namespace": namespace}, {"app": _NAME}
+    made: list[dict[str, Any]] = [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data},
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata,
+         "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}}},
+    ]  # fmt: skip
+    role = "rbac.authorization.k8s.io"
+    rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}]
+    for one in watched:
+        there = {"name": namespace, "namespace": one}
+        made += [
+            {"apiVersion": f"{role}/v1", "kind": "Role", "metadata": there, "rules": rules},
+            {"apiVersion": f"{role}/v1", "kind": "RoleBinding", "metadata": there, "subjects": [subject],
+             "roleRef": {"apiGroup": role, "kind": "Role", "name": namespace}},
+        ]  # fmt: skip
+    return made
+
+
+class Prometheus:
+    """Its HTTP API."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def names(self) -> set[str]:
+        """Every metric that was scraped or recorded so far."""
+        return set(self._get("label/__name__/values"))
+
+    def query(self, expression: str) -> list[dict[str, Any]]:
+        """An instant query's series."""
+        found: list[dict[str, Any]] = self._get("query", query=expression)["result"]
+        return found
+
+    def over(self, expression: str, *, start: float, end: float, step_s: float) -> list[dict[str, Any]]:
+        """A range query's series."""
+        asked = {"query": expression, "start": f"{start}", "end": f"{end}", "step": f"{step_s}"}
+        found: list[dict[str, Any]] = self._get("query_range", **asked)["result"]
+        return found
+
+    def _get(self, path: str, **parameters: str) -> Any:
+        answer = httpx.get(f"{self.url}/api/v1/{path}", params=parameters, timeout=30)
+        answer.raise_for_status()
+        return answer.json()["data"]
+
+
+@contextmanager
+def running_prometheus(cluster: Cluster, *watched: str) -> Iterator[str]:
+    """A Prometheus that scrapes these namespaces' pods; yields its own namespace."""
+    with cluster.namespace("monitoring", labels=LABELS) as namespace:
+        cluster.apply(*_manifests(namespace, watched))
+        cluster.kubectl("-n", namespace, "rollout", "status", "deployment", _NAME, "--timeout=90s", within_s=100)
+        yield namespace
+
+
+@contextmanager
+def reached_prometheus(cluster: Cluster, namespace: str) -> Iterator[Prometheus]:
+    """Its API, through a forwarded port."""
+    with cluster.forward(f"deployment/{_NAME}:9090", namespace=namespace) as port:
+        yield Prometheus(f"http://127.0.0.1:{port}")
+
+
+def dashboards() -> list[Path]:
+    """The chart's dashboards."""
+    return sorted((REPOSITORY / "charts" / "proctor" / "dashboards").glob("*.json"))

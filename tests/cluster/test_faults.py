@@ -1,0 +1,64 @@
+"""Audits under 200 faults of the cluster: each report is byte for byte the one of the calm run."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+from tests.chaos.arithmetic import Benchmark
+from tests.cluster.audits import Gateway
+from tests.cluster.faults import Faults
+from tests.cluster.kit import CommandError
+from tests.cluster.release import Release
+
+_FAULTS: Final = int(os.environ.get("PROCTOR_CLUSTER_FAULTS", "200"))
+_SEED: Final = int(os.environ.get("PROCTOR_CLUSTER_SEED", "1"))
+#: Audits that are under way side by side.
+BENCHMARKS: Final = tuple(Benchmark(f"shaken{number}", items=500 + 100 * number) for number in range(3))
+
+
+def _submit(gateway: Gateway, suite: Path) -> str | None:
+    try:
+        return gateway.submit(suite)
+    except CommandError:
+        # No gateway, or no store behind it, at this moment: the caller tries again.
+        return None
+
+
+def test_reports_under_faults_are_those_of_the_calm_run(
+    release: Release, adding: None, gateway: Gateway, tmp_path: Path
+) -> None:
+    suites = {benchmark.name: benchmark.write(tmp_path / benchmark.name, "sums") for benchmark in BENCHMARKS}
+    begun = {name: gateway.submit(suite) for name, suite in suites.items()}
+    ended = gateway.decided(begun.values(), within_s=300)
+    calm = {name: ended[audit_id]["decision"]["report_digest"] for name, audit_id in begun.items()}
+    under_way, shaken = dict[str, str](), list[tuple[str, str]]()
+    began = time.monotonic()
+    with Faults(release, seed=_SEED, wanted=_FAULTS) as faults:
+        while not faults.over:
+            for name, suite in suites.items():
+                if name not in under_way and (audit_id := _submit(gateway, suite)):
+                    under_way[name] = audit_id
+                    shaken.append((name, audit_id))
+            for name, audit in list(under_way.items()):
+                state = gateway.audits([audit]).get(audit, {}).get("state")
+                if state in ("decided", "failed"):
+                    del under_way[name]
+            time.sleep(0.5)
+    took = time.monotonic() - began
+    audits = gateway.decided([audit_id for _, audit_id in shaken], within_s=300)
+    figures = {
+        "faults": sum(faults.done.values()), "kinds": dict(faults.done.most_common()), "not done": len(faults.failed),
+        "audits": len(shaken), "seconds": round(took),
+    }  # fmt: skip
+    print(json.dumps(figures), file=sys.stderr)
+    assert sum(faults.done.values()) >= _FAULTS, faults.failed[-5:]
+    assert len(shaken) > len(BENCHMARKS)
+    wrong = [
+        (name, audit_id) for name, audit_id in shaken if audits[audit_id]["decision"]["report_digest"] != calm[name]
+    ]
+    assert wrong == []

@@ -1,0 +1,143 @@
+"""Every NetworkPolicy, both ways: what must pass passes, and what must not is refused. Tried from inside the pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import pytest
+
+from tests.cluster.kit import Cluster
+from tests.cluster.reaching import Port, reached
+from tests.cluster.release import Release
+
+_METRICS: Final = 9090
+#: Ports by component, as pods listen on them.
+_PORTS: Final[dict[str, tuple[int, ...]]] = {
+    "router": (_METRICS,), "perturbation": (_METRICS,), "inference": (_METRICS,), "scorer": (_METRICS,),
+    "registry": (_METRICS,), "gateway": (8080, 50061, _METRICS), "triton": (8000, 8001, 8002), "valkey": (6379,),
+    "postgresql": (5432,), "mlflow": (5000,),
+}  # fmt: skip
+_REDIS, _RECORDS, _REGISTRY = ("valkey", 6379), ("postgresql", 5432), ("mlflow", 5000)
+#: The gateway's callers are all pods of the namespace by default.
+_GATEWAY: Final = {("gateway", 8080), ("gateway", 50061)}
+#: What each component's pods reach of the release.
+_REACHES: Final[dict[str, set[tuple[str, int]]]] = {
+    "router": {_REDIS, _RECORDS},
+    "perturbation": {_REDIS, _RECORDS},
+    "inference": {_REDIS, ("triton", 8001), ("triton", 8002)},
+    "scorer": {_REDIS, _RECORDS},
+    "registry": {_REDIS, _RECORDS, _REGISTRY},
+    "gateway": {_REDIS, _RECORDS, _REGISTRY},
+    "triton": set(),
+    "valkey": set(),
+    "postgresql": set(),
+    "mlflow": set(),
+}
+#: Of the namespace's pods that are nobody's, and of those of other namespaces.
+_STRANGER: Final = _GATEWAY
+_SCRAPED: Final = {(component, _METRICS) for component, ports in _PORTS.items() if _METRICS in ports} | {
+    ("triton", 8002)
+}
+
+
+@pytest.fixture(scope="module")
+def ports(release: Release) -> list[Port]:
+    """Every port of every component that has a pod now."""
+    return [
+        Port(component, pods[0]["status"]["podIP"], number)
+        for component, numbers in _PORTS.items()
+        if (pods := release.pods(component))
+        for number in numbers
+    ]
+
+
+@pytest.mark.parametrize("component", sorted(_REACHES))
+def test_a_component_reaches_what_it_needs_and_nothing_else(
+    release: Release, ports: list[Port], component: str
+) -> None:
+    pods = release.pods(component)
+    if not pods:
+        pytest.skip(f"{component} has no pod without work; its policy is tried where it has some")
+    name = pods[0]["metadata"]["name"]
+    others = [port for port in ports if port.component != component]
+    assert reached(release.cluster, release.namespace, name, others) == {
+        target for target in _REACHES[component] if target[0] in {port.component for port in others}
+    }
+
+
+@contextmanager
+def _stranger(cluster: Cluster, namespace: str, **labels: str) -> Iterator[str]:
+    """A pod that is none of the release's."""
+    name = "stranger"
+    pod: dict[str, Any] = {
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels},
+        "spec": {
+            "automountServiceAccountToken": False, "terminationGracePeriodSeconds": 0,
+            "securityContext": {"runAsNonRoot": True, "runAsUser": 10001, "seccompProfile": {"type": "RuntimeDefault"}},
+            "containers": [{
+                "name": "c", "image": "proctor/router:0.1.0", "imagePullPolicy": "IfNotPresent",
+                "command": ["python3", "-c", "import signal; signal.pause()"],
+                "securityContext": {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
+                                    "capabilities": {"drop": ["ALL"]}},
+            }],
+        },
+    }  # fmt: skip
+    cluster.apply(pod, namespace=namespace)
+    try:
+        cluster.wait("-n", namespace, "--for=condition=Ready", f"pod/{name}", within_s=60)
+        yield name
+    finally:
+        cluster.kubectl("-n", namespace, "delete", "pod", name, "--wait=false")
+
+
+def test_another_pod_of_the_namespace_reaches_the_gateway_alone(release: Release, ports: list[Port]) -> None:
+    with _stranger(release.cluster, release.namespace) as pod:
+        assert reached(release.cluster, release.namespace, pod, ports) == _STRANGER
+
+
+def test_pods_of_other_namespaces_reach_nothing(release: Release, ports: list[Port]) -> None:
+    with release.cluster.namespace("stranger") as namespace, _stranger(release.cluster, namespace) as pod:
+        assert reached(release.cluster, namespace, pod, ports) == set()
+
+
+def test_pods_of_the_monitoring_namespace_reach_metrics_alone(release: Release, ports: list[Port]) -> None:
+    labels = {"proctor.dev/monitoring": "yes"}
+    with (
+        release.cluster.namespace("scraper", labels=labels) as namespace,
+        _stranger(release.cluster, namespace) as pod,
+    ):
+        present = {port.component for port in ports}
+        assert reached(release.cluster, namespace, pod, ports) == {one for one in _SCRAPED if one[0] in present}
+
+
+def test_no_pod_reaches_the_api_server_but_those_that_hold_leases(release: Release) -> None:
+    service = release.cluster.get("-n", "default", "service", "kubernetes")
+    api = [Port("api", service["spec"]["clusterIP"], 443)]
+    for component in _PORTS:
+        for pod in release.pods(component)[:1]:
+            found = reached(release.cluster, release.namespace, pod["metadata"]["name"], api)
+            assert bool(found) == (component in ("router", "gateway")), component
+
+
+def test_no_pod_reaches_the_nodes_kubelet(release: Release) -> None:
+    nodes = release.cluster.get("nodes")["items"]
+    kubelet = next(one["address"] for one in nodes[0]["status"]["addresses"] if one["type"] == "InternalIP")
+    for component in ("perturbation", "scorer", "registry", "triton", "valkey", "postgresql", "mlflow"):
+        for pod in release.pods(component)[:1]:
+            name = pod["metadata"]["name"]
+            assert not reached(release.cluster, release.namespace, name, [Port("kubelet", kubelet, 10250)]), component
+
+
+def test_every_pod_of_the_release_has_a_policy_for_both_directions(release: Release) -> None:
+    policies = release.cluster.get("-n", release.namespace, "networkpolicies")["items"]
+    pods = release.cluster.get("-n", release.namespace, "pods", "-l", f"app.kubernetes.io/instance={release.name}")
+    for pod in pods["items"]:
+        labels = pod["metadata"]["labels"]
+        held = [
+            policy["spec"]["policyTypes"]
+            for policy in policies
+            if (policy["spec"]["podSelector"].get("matchLabels") or {}).items() <= labels.items()
+        ]
+        assert {direction for types in held for direction in types} == {"Ingress", "Egress"}, pod["metadata"]["name"]

@@ -1,0 +1,82 @@
+"""KEDA scales inference by the ledger's work, from no pod to several and back to none, and no shard is lost by it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.chaos.arithmetic import Benchmark
+from tests.cluster.audits import Gateway
+from tests.cluster.kit import is_ready
+from tests.cluster.release import Release
+from tests.support import wait_until
+
+#: 10⁵ trials.
+BENCHMARK = Benchmark("scaled", items=25_000)
+MOST_PODS = 4
+
+
+class Seen(NamedTuple):
+    """How many pods there were at a time."""
+
+    seconds: float
+    wanted: int
+    ready: int
+
+
+class Watching:
+    """Counts a component's pods, every half second, until it is told to stop."""
+
+    def __init__(self, release: Release, component: str) -> None:
+        self.seen: list[Seen] = []
+        self._release, self._component = release, component
+        self._stop = threading.Event()
+        self._began = time.monotonic()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Watching:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._stop.wait(0.5):
+            pods = self._release.pods(self._component)
+            self.seen.append(Seen(time.monotonic() - self._began, len(pods), sum(map(is_ready, pods))))
+
+    def first(self, ready: int) -> float | None:
+        """Seconds until so many pods were ready for the first time."""
+        return next((one.seconds for one in self.seen if one.ready >= ready), None)
+
+
+def test_inference_goes_from_no_pod_to_several_and_back_with_an_audit_of_a_hundred_thousand_trials(
+    release: Release, adding: None, gateway: Gateway, tmp_path: Path
+) -> None:
+    wait_until(lambda: not release.pods("inference"), timeout_s=120, what="inference without work to be gone")
+    suite = BENCHMARK.write(tmp_path, "sums")
+    with Watching(release, "inference") as watching:
+        began = time.monotonic()
+        audit_id = gateway.submit(suite)
+        audit = gateway.decided([audit_id], within_s=600)[audit_id]
+        took = time.monotonic() - began
+        wait_until(lambda: not release.pods("inference"), timeout_s=120, what="inference to be gone again")
+        back = time.monotonic() - began - took
+    most = max(one.ready for one in watching.seen)
+    figures = {
+        "trials": BENCHMARK.trials, "seconds": round(took, 1), "first pod ready": watching.first(1),
+        "most pods": most, "most pods ready after": watching.first(most), "back to none after": round(back, 1),
+    }  # fmt: skip
+    print(json.dumps(figures), file=sys.stderr)
+    if recorded := os.environ.get("PROCTOR_RECORD_SCALING"):
+        Path(recorded).write_text(json.dumps({"figures": figures, "seen": watching.seen}))
+    assert audit["trials"]["done"] == BENCHMARK.trials == 100_000
+    assert audit["trials"]["dead"] == 0
+    assert most > 1
