@@ -7,14 +7,21 @@ import logging
 import os
 import signal
 import threading
+from collections.abc import Iterable
 from contextlib import ExitStack
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from proctor.domain.errors import ExitCode
 from proctor.domain.host import LOOPBACK
 from proctor.domain.messages import NOTIFIER, OPTIONAL_SERVICES, QUEUES, SERVICES
+
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
+
+    from proctor.runtime.settings import Settings
 
 INFERENCE = "inference"
 ROUTER = "router"
@@ -127,7 +134,9 @@ def worker(
             from proctor.runtime.metrics.server import TOKEN_VARIABLE, Address, serving_metrics
 
             address, token = Address(metrics_host, metrics_port), os.environ.pop(TOKEN_VARIABLE, "")
-            served = stack.enter_context(serving_metrics(service, address, settings, token))
+            served = stack.enter_context(
+                serving_metrics(service, address, settings, token, collectors=partial(_collectors, service, settings))
+            )
             parts.add(Part("metrics server", served))
         if service in _KEEP_RECORDS:
             open_records_once()
@@ -183,6 +192,15 @@ def worker(
         stack.enter_context(parts.watched(is_consuming, lambda: write_atomic(ready, b"consuming\n")))
         app.worker_main(_arguments(service, log_level, concurrency))
     return parts.exit_code or next((worker.exitcode or 0 for worker in workers), ExitCode.FAILURE)
+
+
+def _collectors(service: str, settings: Settings) -> Iterable[Collector]:
+    """What a service's page tells beside what its processes record."""
+    if service != ROUTER:
+        return ()
+    from proctor.router.collectors import collectors
+
+    return collectors(settings)
 
 
 def _arguments(service: str, log_level: str, concurrency: int) -> list[str]:

@@ -46,6 +46,8 @@ class Row(NamedTuple):
     acts: str
     """Who is waited for."""
     moves: Mapping[Cause, tuple[AuditState, ...]] = {}
+    service: str | None = None
+    """The service that is asked, whose workers must not all be gone while an audit is in this state."""
 
 
 class Transition(NamedTuple):
@@ -64,21 +66,28 @@ _ROWS: Final[Mapping[AuditState, Row]] = {
     AuditState.PROBING: Row(
         "the endpoint",
         {Cause.PROBED: (AuditState.PROBING, AuditState.REWORDING, AuditState.PARAPHRASING, *_TO_BE_ASKED)},
+        "inference",
     ),
-    AuditState.REWORDING: Row("the perturbation service", {Cause.REWORDED: (AuditState.PARAPHRASING, *_TO_BE_ASKED)}),
-    AuditState.PARAPHRASING: Row("the model that rewords", {Cause.STAGE_ENDED: (AuditState.REWORDING,)}),
-    AuditState.TRANSMITTING: Row("the routers", {Cause.STAGE_ENDED: (AuditState.ASKING, AuditState.ANSWERING)}),
+    AuditState.REWORDING: Row(
+        "the perturbation service", {Cause.REWORDED: (AuditState.PARAPHRASING, *_TO_BE_ASKED)}, "perturbation"
+    ),
+    AuditState.PARAPHRASING: Row("the model that rewords", {Cause.STAGE_ENDED: (AuditState.REWORDING,)}, "inference"),
+    AuditState.TRANSMITTING: Row(
+        "the routers", {Cause.STAGE_ENDED: (AuditState.ASKING, AuditState.ANSWERING)}, "inference"
+    ),
     AuditState.ASKING: Row(
         "the solvers of the answering check, or the model of a plug-in's stage",
         {Cause.STAGE_ENDED: (AuditState.REWORDING, AuditState.ASKING, AuditState.ANSWERING)},
+        "inference",
     ),
-    AuditState.ANSWERING: Row("the model under audit", {Cause.STAGE_ENDED: (AuditState.SCORING,)}),
+    AuditState.ANSWERING: Row("the model under audit", {Cause.STAGE_ENDED: (AuditState.SCORING,)}, "inference"),
     AuditState.SCORING: Row(
         "the scorer",
         # The registry may be quicker than the scorer's own message.
         {Cause.SCORED: (AuditState.REGISTERING, AuditState.DECIDED), Cause.WRITTEN: (AuditState.DECIDED,)},
+        "scorer",
     ),
-    AuditState.REGISTERING: Row("the registry", {Cause.WRITTEN: (AuditState.DECIDED,)}),
+    AuditState.REGISTERING: Row("the registry", {Cause.WRITTEN: (AuditState.DECIDED,)}, "registry"),
     AuditState.FAILED: Row(
         "a person",
         {Cause.RESUMED: (AuditState.CREATED,), Cause.STARTED: (AuditState.PROBING, AuditState.REGISTERING)},

@@ -134,6 +134,24 @@ DEAD_LETTERS = Metric(
     ("cause",),
 )
 AUDITS = Metric("proctor_audits", "gauge", "Audits on record by state; served by the router alone.", ("state",))
+SCALING_WORK = Metric(
+    "proctor_scaling_work",
+    "gauge",
+    "What waits for a service or is in its hands, by which its workers are scaled; served by the router alone.",
+    ("service",),
+)
+SHARDS = Metric(
+    "proctor_shards",
+    "gauge",
+    "Shards of the stages under way by where they are; served by the router alone.",
+    ("state",),
+)
+OLDEST_UNFINISHED = Metric(
+    "proctor_oldest_unfinished_seconds",
+    "gauge",
+    "Time since the oldest audit that is in a state, and not paused, was submitted; served by the router alone.",
+    ("state",),
+)
 LEDGER_PROMISES = Metric(
     "proctor_ledger_promises",
     "gauge",
@@ -159,6 +177,9 @@ METRICS = (
     MESSAGE_DURATION,
     DEAD_LETTERS,
     AUDITS,
+    OLDEST_UNFINISHED,
+    SCALING_WORK,
+    SHARDS,
     LEDGER_PROMISES,
     BUILD_INFO,
 )

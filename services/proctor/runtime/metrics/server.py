@@ -1,10 +1,11 @@
-"""A worker's `/metrics`: what its processes record, summed, over HTTP.
+"""A process' `/metrics`: what it and its children record, summed, over HTTP, and whatever else is asked of that port.
 
 prometheus_client's multiprocess mode: each process counts in memory-mapped files of its own, and the worker's main
 process reads them all at a scrape. So it is the same for tasks that run in the worker itself (pool `solo`), in
 threads, and in child processes (`prefork`), which may come and go; what a killed one has counted stays.
 
-With PROCTOR_METRICS_TOKEN set, a scraper has to show it (`Authorization: Bearer TOKEN`).
+With PROCTOR_METRICS_TOKEN set, a scraper has to show it (`Authorization: Bearer TOKEN`). Other pages of the port, such
+as what a kubelet asks, are served without.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from __future__ import annotations
 import hmac
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from proctor import __version__
@@ -24,6 +26,7 @@ from proctor.runtime.settings import Settings
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
+    from prometheus_client.registry import Collector
 
 #: prometheus_client's own: where processes keep their counts. It must be set before that package is imported.
 _FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
@@ -33,6 +36,13 @@ MAX_REQUEST_S: Final = 10.0
 
 #: A WSGI application.
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+#: Further pages of the port by path, e.g. `/livez`. Looked up at each request, so that a page may be added once what it
+#: tells of is there.
+Pages = Mapping[str, Application]
+
+
+def _nothing() -> Iterable[Collector]:
+    return ()
 
 
 class Address(NamedTuple):
@@ -44,7 +54,13 @@ class Address(NamedTuple):
 
 @contextmanager
 def serving_metrics(
-    service: str, address: Address, settings: Settings, token: str = ""
+    service: str,
+    address: Address,
+    settings: Settings,
+    token: str = "",
+    *,
+    collectors: Callable[[], Iterable[Collector]] = _nothing,
+    pages: Pages = MappingProxyType({}),
 ) -> Iterator[Callable[[], bool]]:
     """Record metrics, and serve them, while the block runs. Once a process. Gives whether they are still served.
 
@@ -56,6 +72,8 @@ def serving_metrics(
         address: where they are served.
         settings: the worker's.
         token: what a scraper must show; empty asks for nothing.
+        collectors: makes what a scrape reads beside what is recorded; called once prometheus_client may be imported.
+        pages: what else the port serves, to whoever asks.
 
     Raises:
         BadInputError: the address cannot be had.
@@ -76,10 +94,9 @@ def serving_metrics(
             "or --metrics-host"
         ) from error
     # The registry is still empty: nobody saw anything before the token was asked for.
-    if token:
-        application = server.get_app()
-        assert application is not None
-        server.set_app(_guarded(application, token))
+    application = server.get_app()
+    assert application is not None
+    server.set_app(_beside(_guarded(application, token) if token else application, pages))
     handler: Any = server.RequestHandlerClass
     server.RequestHandlerClass = type("Handler", (handler,), {"timeout": MAX_REQUEST_S})
     # A forked process that outlived this one would keep the port from the worker that comes after.
@@ -89,7 +106,9 @@ def serving_metrics(
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         metrics.record_in(metrics.Instruments(CollectorRegistry()))
-        _register(served, service, folder, settings)
+        _register(served, service, folder)
+        for collector in collectors():
+            served.register(collector)
         yield thread.is_alive
     finally:
         metrics.record_in(None)
@@ -112,16 +131,15 @@ def _guarded(application: Application, token: str) -> Application:
     return guarded
 
 
-def _register(served: CollectorRegistry, service: str, folder: Path, settings: Settings) -> None:
-    from proctor.runtime.metrics.collectors import (
-        AuditsCollector,
-        BuildInfoCollector,
-        LedgerCollector,
-        ProcessesCollector,
-    )
+def _beside(application: Application, pages: Pages) -> Application:
+    def chosen(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        return pages.get(str(environ.get("PATH_INFO", "")), application)(environ, start_response)
+
+    return chosen
+
+
+def _register(served: CollectorRegistry, service: str, folder: Path) -> None:
+    from proctor.runtime.metrics.collectors import BuildInfoCollector, ProcessesCollector
 
     served.register(ProcessesCollector(folder))
     served.register(BuildInfoCollector(__version__, service))
-    if service == "router":
-        served.register(AuditsCollector(settings.records_url))
-        served.register(LedgerCollector(settings.ledger_url))
