@@ -20,8 +20,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from proctor.domain.messages import SERVICES, Reconcile, ScoreAudit
 from proctor.localstack.services import StackSpec, local_services, metrics_token_file
 from proctor.localstack.stack import LocalStack
+from proctor.runtime.metrics.catalogue import METRICS
 from proctor.runtime.metrics.collectors import ProcessesCollector
-from proctor.runtime.metrics.recording import METRICS
 from proctor.runtime.processes import descendants
 from proctor.runtime.records.store import Records
 from tests.support import REPOSITORY, free_port, wait_until

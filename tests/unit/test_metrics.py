@@ -12,13 +12,15 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from proctor.domain.decision import DecisionOutcome
 from proctor.domain.messages import Reconcile, ShardAnswer
 from proctor.domain.trial import Arm
 from proctor.router.collectors import collectors
 from proctor.runtime.messaging.tasks import app, handles
 from proctor.runtime.metrics import recording as metrics
+from proctor.runtime.metrics.catalogue import METRICS
 from proctor.runtime.metrics.collectors import AuditsCollector, BuildInfoCollector
-from proctor.runtime.metrics.recording import METRICS, Instruments, Redelivery, ShardOutcome, TrialState
+from proctor.runtime.metrics.recording import Instruments, Redelivery, RegistryWrite, ShardOutcome, TrialState
 from proctor.runtime.records.store import AuditState, Records
 from proctor.runtime.settings import Settings
 from tests.support import REPOSITORY
@@ -68,7 +70,8 @@ def test_no_label_names_what_grows_with_use() -> None:
     labels = {label for metric in METRICS for label in metric.labels}
     assert labels == {
         "state", "stage", "arm", "backend", "outcome", "cause", "task", "version", "worker", "promise", "verdict",
-        "service",
+        "service", "kind", "registry", "route", "method", "code", "decision", "reason", "model", "suite", "audited",
+        "bound",
     }  # fmt: skip
 
 
@@ -115,6 +118,34 @@ def test_redeliveries_and_duplicates_are_counted(registry: CollectorRegistry) ->
     assert value(registry, "proctor_duplicates_suppressed_total") == 2
 
 
+def test_what_an_answered_shard_read_and_wrote_is_counted_by_stage(registry: CollectorRegistry) -> None:
+    metrics.tokens("paraphrase-2", read=70, written=30)
+    metrics.tokens("paraphrase-1", read=7, written=3)
+    assert value(registry, "proctor_tokens_total", stage="paraphrase", kind="input") == 77
+    assert value(registry, "proctor_tokens_total", stage="paraphrase", kind="output") == 33
+
+
+def test_decisions_and_writes_to_the_registry_are_counted_by_outcome(registry: CollectorRegistry) -> None:
+    metrics.decided(DecisionOutcome.BLOCK)
+    metrics.registry_write(RegistryWrite.REFUSED)
+    assert value(registry, "proctor_decisions_total", outcome="block") == 1
+    assert value(registry, "proctor_registry_writes_total", outcome="refused") == 1
+
+
+def test_a_request_is_counted_by_the_class_of_its_answer_and_a_made_up_method_is_other(
+    registry: CollectorRegistry,
+) -> None:
+    metrics.http_request("/v1/audits", "GET", 204, 0.1)
+    metrics.http_request("/v1/audits", 'GET"}evil', 405, 0.1)
+    assert value(registry, "proctor_http_requests_total", route="/v1/audits", method="GET", code="2xx") == 1
+    assert value(registry, "proctor_http_requests_total", route="/v1/audits", method="other", code="4xx") == 1
+
+
+def test_an_admission_review_is_counted_by_words_of_its_own(registry: CollectorRegistry) -> None:
+    metrics.admission_review(Redelivery.LOST, RegistryWrite.REFUSED)
+    assert value(registry, "proctor_admission_reviews_total", decision="lost", reason="refused") == 1
+
+
 def test_shards_that_were_split_and_trials_that_were_graded_ahead_are_counted(registry: CollectorRegistry) -> None:
     metrics.shard_split()
     metrics.trials_graded_ahead(64)
@@ -142,32 +173,37 @@ def test_a_pack_is_in_flight_while_it_lasts_whatever_comes_of_it(registry: Colle
 
 def test_threads_that_record_at_the_same_time_lose_no_count(registry: CollectorRegistry) -> None:
     def record(_: int) -> None:
-        with metrics.pack("triton"), metrics.shard_attempt("triton"):
+        with metrics.pack("triton"), metrics.shard_attempt("triton", "answer"):
             metrics.trials_graded_ahead(1)
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(record, range(400)))
     assert value(registry, "proctor_trials_graded_ahead_total") == 400
     assert registry.get_sample_value("proctor_packs_in_flight", {"backend": "triton"}) == 0
-    assert value(registry, "proctor_shard_duration_seconds_count", backend="triton", outcome="failed") == 400
+    assert (
+        value(registry, "proctor_shard_duration_seconds_count", backend="triton", stage="answer", outcome="failed")
+        == 400
+    )
 
 
 def test_an_attempt_at_a_shard_is_in_flight_while_it_lasts_and_is_timed_by_its_outcome(
     registry: CollectorRegistry,
 ) -> None:
-    with metrics.shard_attempt("triton") as attempt:
+    with metrics.shard_attempt("triton", "answer") as attempt:
         assert value(registry, "proctor_shards_in_flight", backend="triton") == 1
         attempt.outcome = ShardOutcome.ANSWERED
     assert value(registry, "proctor_shards_in_flight", backend="triton") == 0
     name = "proctor_shard_duration_seconds_count"
-    assert value(registry, name, backend="triton", outcome="answered") == 1
+    assert value(registry, name, backend="triton", stage="answer", outcome="answered") == 1
 
 
 def test_an_attempt_that_raises_has_failed_and_is_not_in_flight_any_more(registry: CollectorRegistry) -> None:
-    with pytest.raises(ZeroDivisionError), metrics.shard_attempt("openai"):
+    with pytest.raises(ZeroDivisionError), metrics.shard_attempt("openai", "answer"):
         raise ZeroDivisionError
     assert value(registry, "proctor_shards_in_flight", backend="openai") == 0
-    assert value(registry, "proctor_shard_duration_seconds_count", backend="openai", outcome="failed") == 1
+    assert (
+        value(registry, "proctor_shard_duration_seconds_count", backend="openai", stage="answer", outcome="failed") == 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -233,9 +269,14 @@ def test_nothing_is_recorded_where_metrics_are_off(registry: CollectorRegistry) 
     metrics.shard_split()
     metrics.trials_graded_ahead(1)
     metrics.pools_away(1)
+    metrics.tokens("answer", read=1, written=1)
+    metrics.decided(DecisionOutcome.BLOCK)
+    metrics.registry_write(RegistryWrite.WRITTEN)
+    metrics.http_request("/", "GET", 200, 0.1)
+    metrics.grpc_request("other", "OK", 0.1)
     with (
         metrics.pack("triton"),
-        metrics.shard_attempt("triton"),
+        metrics.shard_attempt("triton", "answer"),
         metrics.message_handling("inference.run_shards", redelivered=True),
     ):
         pass

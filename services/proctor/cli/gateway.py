@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,6 +72,19 @@ OIDC_VARIABLE = "PROCTOR_GATEWAY_OIDC"
     help="Seconds between two looks at the registry for versions of which no webhook told.",
 )
 @click.option(
+    "--metrics-port",
+    type=click.IntRange(1, 65_535),
+    envvar="PROCTOR_GATEWAY_METRICS_PORT",
+    help="Serve Prometheus metrics, /livez and /readyz on this port. Off by default.",
+)
+@click.option(
+    "--metrics-host",
+    envvar="PROCTOR_GATEWAY_METRICS_HOST",
+    default=LOOPBACK,
+    show_default=True,
+    help="Address to serve metrics on; 0.0.0.0 lets other machines scrape it.",
+)
+@click.option(
     "--max-watches",
     type=click.IntRange(1, 10_000),
     envvar="PROCTOR_GATEWAY_MAX_WATCHES",
@@ -88,6 +102,8 @@ def gateway(
     http_port: int | None,
     triggers_file: Path | None,
     reconcile_every_s: float,
+    metrics_port: int | None,
+    metrics_host: str,
     max_watches: int | None,
     max_message_bytes: int | None,
     grace_s: float,
@@ -120,6 +136,9 @@ def gateway(
     either, other machines are let in by certificates of --client-ca alone, and on 127.0.0.1 and its like a token is
     drawn for the time that the server runs: commands with the same home find it by themselves, and no other user of
     the machine can. SIGTERM lets open calls end within --grace and leaves; watches end at once.
+
+    With --metrics-port it tells Prometheus of requests and webhooks, for who shows PROCTOR_METRICS_TOKEN where that is
+    set, and probes without it whether it goes on (/livez) and can be called (/readyz): docs/metrics.md.
     """
     if context.invoked_subcommand is not None:
         return
@@ -131,9 +150,14 @@ def gateway(
         raise BadInputError(f"the gRPC service needs {error.name}: pip install 'proctor[gateway]'") from None
     from proctor.gateway.audits import local_desk
     from proctor.gateway.limits import Limits
+    from proctor.gateway.probes import GatewayProbes
     from proctor.runtime.grpc.own_servers import GATEWAY
     from proctor.runtime.grpc.serving import Address
+    from proctor.runtime.metrics.server import TOKEN_VARIABLE as METRICS_TOKEN_VARIABLE
+    from proctor.runtime.metrics.server import Address as MetricsAddress
+    from proctor.runtime.metrics.server import serving_metrics
 
+    metrics_token = os.environ.pop(METRICS_TOKEN_VARIABLE, "")
     tls = tls_of(tls_cert, tls_key, tls_client_ca)
     address = Address(host, port)
     tokens = tokens_of(token_from_environment(), os.environ.get(f"{TOKEN_VARIABLE}S", ""), variable=TOKEN_VARIABLE)
@@ -146,6 +170,7 @@ def gateway(
 
     def ready(bound: Address) -> None:
         listens(bound.port)
+        probes.listens()
         if tls is None and not address.loopback:
             say(
                 "proctor: warning: other machines send plain text, and the token in it: give --tls-cert and --tls-key",
@@ -156,7 +181,12 @@ def gateway(
     with (
         with_own_token(tokens, home, GATEWAY, address, tls) as (tokens, listens),
         local_desk(home_settings(home), serves=True) as desk,
+        ExitStack() as stack,
     ):
+        probes = GatewayProbes(desk.away)
+        if metrics_port is not None:
+            where = MetricsAddress(metrics_host, metrics_port)
+            stack.enter_context(serving_metrics("gateway", where, desk.settings, metrics_token, pages=probes.pages))
         beside: Beside = nothing_beside
         if http_port is not None:
             beside = _http(

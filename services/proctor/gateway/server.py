@@ -20,9 +20,11 @@ from proctor.gateway.audits import LocalDesk
 from proctor.gateway.front import Front
 from proctor.gateway.limits import Limits
 from proctor.gateway.oidc.bearer import Bearers
+from proctor.gateway.rpc import audit_pb2 as pb
 from proctor.gateway.service import SERVICE, AuditServicer
 from proctor.runtime.grpc.calls import MAX_REFLECTIONS, Rationed
 from proctor.runtime.grpc.health import PROBES, HealthCalls
+from proctor.runtime.grpc.measured import MeasuredCalls
 from proctor.runtime.grpc.serving import Address, Tls, bind, hold_to_callers, server_options
 from proctor.runtime.grpc.tokens import TokenCheck, Tokens
 
@@ -108,7 +110,7 @@ async def running(
     checks = [TokenCheck(tokens, TOKEN_VARIABLE, verify)] if asks else []
     calls = limits.max_watches + limits.max_other_calls + PROBES
     server = grpc.aio.server(
-        interceptors=[*checks, Rationed(reflection.SERVICE_NAME, MAX_REFLECTIONS)],
+        interceptors=[MeasuredCalls(_measured()), *checks, Rationed(reflection.SERVICE_NAME, MAX_REFLECTIONS)],
         options=server_options(limits.max_message_bytes, calls),
         maximum_concurrent_rpcs=calls,
     )
@@ -131,3 +133,9 @@ async def running(
             front.leave()
             await states.enter_graceful_shutdown()
             await server.stop(grace_s)
+
+
+def _measured() -> list[str]:
+    """Methods that are told apart in the metrics."""
+    own = [f"/{SERVICE}/{method.name}" for method in pb.DESCRIPTOR.services_by_name["AuditService"].methods]
+    return [*own, f"/{health.SERVICE_NAME}/Check", f"/{health.SERVICE_NAME}/Watch"]

@@ -16,6 +16,8 @@ from proctor.registry.model_registry import RegistryUnavailableError
 from proctor.registry.standing_record import Sources
 from proctor.registry.writing import write_standing
 from proctor.runtime.messaging.tasks import app, handles, send, worker_artifacts, worker_records, worker_settings
+from proctor.runtime.metrics import recording as metrics
+from proctor.runtime.metrics.recording import RegistryWrite
 from proctor.runtime.records.audit_state import AuditState
 from proctor.runtime.retrying import retrying
 
@@ -54,11 +56,14 @@ def write(message: WriteDecision) -> None:
     except RegistryError as error:
         logger.error("decision of audit %s is not in the registry: %s", audit_id, error)
         worker_records().versions.note_write(audit_id, message.event.outcome.value, None, str(error))
-        if isinstance(error, RegistryUnavailableError) and _nobody_asks_again(audit_id):
+        away = isinstance(error, RegistryUnavailableError)
+        metrics.registry_write(RegistryWrite.UNREACHABLE if away else RegistryWrite.REFUSED)
+        if away and _nobody_asks_again(audit_id):
             _try_later(message)
         else:
             send(DecisionWritten(audit_id=audit_id, error=str(error)))
         return
+    metrics.registry_write(RegistryWrite.WRITTEN)
     send(DecisionWritten(audit_id=audit_id, registry_version=version))
 
 

@@ -15,8 +15,9 @@ from prometheus_client.registry import Collector
 
 from proctor.domain.errors import StoreError
 from proctor.router.work import Work, look
+from proctor.runtime.metrics.catalogue import OLDEST_UNFINISHED, SCALING_WORK, SHARDS
 from proctor.runtime.metrics.collectors import AuditsCollector, LedgerCollector
-from proctor.runtime.metrics.recording import OLDEST_UNFINISHED, SCALING_WORK, SHARDS
+from proctor.runtime.metrics.scores import ScoresCollector
 from proctor.runtime.records.engine import open_engine
 from proctor.runtime.settings import Settings
 
@@ -74,4 +75,9 @@ class WorkCollector(Collector):
 
 def collectors(settings: Settings) -> Iterable[Collector]:
     """All of a router's."""
-    return AuditsCollector(settings.records_url), LedgerCollector(settings.ledger_url), WorkCollector(settings)
+    return (
+        AuditsCollector(settings.records_url),
+        LedgerCollector(settings.ledger_url),
+        WorkCollector(settings),
+        ScoresCollector(settings.records_url, settings.metrics_scores),
+    )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from proctor.domain.errors import ProctorError
 from proctor.domain.trial import Arm, Shard
-from proctor.router.ledger.store import Answer, Ledger, Recorded
+from proctor.router.ledger.store import MAX_SHARD_TOKENS, Answer, Ledger, Recorded
 from proctor.router.plan import StoredShard
 from proctor.router.pools.store import Pools
 from proctor.runtime.artifacts.store import ArtifactStore, get_model
@@ -63,6 +63,9 @@ class Counting:
         for answer, outcome in answers:
             if outcome in ("recorded", "complete"):
                 self._trials(TrialState.ANSWERED, audit_id, stage, answer.shard_id)
+                # What an endpoint reports is what it likes.
+                read, written = (min(max(n, 0), MAX_SHARD_TOKENS) for n in (answer.input_tokens, answer.output_tokens))
+                metrics.tokens(stage, read=read, written=written)
             else:
                 metrics.duplicate_suppressed()
 

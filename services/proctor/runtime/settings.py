@@ -170,6 +170,8 @@ class Settings(EnvironmentSettings):
     """Folder of benchmark files, for suites that name a benchmark and no file."""
     retention_days: _Days = None
     """For how many days a router keeps prompts and completions at least; None is for as long as their suite says."""
+    metrics_scores: Annotated[int, Field(ge=0, le=1_000)] = 50
+    """Models, each with a suite, of which a router's metrics tell the Contamination Score; 0 is none."""
     # Excluded, because these two are more than a variable each: `to_environment` adds them.
     hub: InstanceOf[HubAccess] = Field(default=UNSAID_HUB, exclude=True)
     """What suites may read of the Hugging Face Hub; its address and token come from HF_ENDPOINT and HF_TOKEN."""

@@ -21,6 +21,7 @@ from proctor.runtime.artifacts.store import get_model
 from proctor.runtime.files import write_atomic
 from proctor.runtime.messaging.events import publish_decision
 from proctor.runtime.messaging.tasks import handles, send, worker_artifacts, worker_records, worker_settings
+from proctor.runtime.metrics import recording as metrics
 from proctor.runtime.records.attestations import lay_down_attestations
 from proctor.runtime.records.decision_log import NoKey
 from proctor.runtime.records.decisions import decision_of
@@ -132,6 +133,8 @@ def _decide(audit_id: str, manifest: AuditManifest) -> DecisionEvent:
         decided = records.decision(audit_id)
         assert decided is not None
         event = decision_of(audit_id, decided)
+    else:
+        metrics.decided(event.outcome)
     lay_down_attestations(records, worker_settings().home, audit_id)
     return event
 

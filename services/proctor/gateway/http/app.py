@@ -25,6 +25,7 @@ from proctor.gateway.http import answers
 from proctor.gateway.http.audits import audit_routes
 from proctor.gateway.http.events import event_routes
 from proctor.gateway.http.login import login_routes
+from proctor.gateway.http.measured import Measured
 from proctor.gateway.http.origin import OriginCheck
 from proctor.gateway.http.probes import probe_routes
 from proctor.gateway.http.reviews import review_routes
@@ -107,7 +108,8 @@ def application(front: Front, webhooks: Webhooks | None, sessions: Sessions) -> 
     for route in app.routes:
         route.matches({"type": "http", "method": "GET", "path": "/", "root_path": "", "headers": []})
     # By TLS a page of another name cannot reach it: the certificate is not of that name.
-    return _Headed(OriginCheck(app, trusts_anyone=front.trusts_anyone and front.unnamed is not CERTIFIED))
+    checked = OriginCheck(app, trusts_anyone=front.trusts_anyone and front.unnamed is not CERTIFIED)
+    return Measured(_Headed(checked))
 
 
 def _described(app: FastAPI) -> dict[str, Any]:

@@ -92,7 +92,7 @@ class Attempts:
 
     async def _attempt(self, message: RunShards, shard: ShardToRun) -> ShardAnswer:
         started_s = time.monotonic()
-        with metrics.shard_attempt(message.endpoint.backend) as attempt:
+        with metrics.shard_attempt(message.endpoint.backend, message.stage) as attempt:
             answer = await self._answer(message, shard)
             attempt.outcome = metrics.ShardOutcome.of(answer)
         return answer.model_copy(update={"seconds": time.monotonic() - started_s})

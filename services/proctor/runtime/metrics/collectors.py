@@ -14,7 +14,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from proctor.domain.errors import BadInputError, StoreError
-from proctor.runtime.metrics.recording import AUDITS, BUILD_INFO, LEDGER_PROMISES
+from proctor.runtime.metrics.catalogue import AUDITS, BUILD_INFO, LEDGER_PROMISES
 from proctor.runtime.records.audit_state import AuditState
 from proctor.runtime.records.engine import open_engine
 from proctor.runtime.records.tables import AUDITS as AUDITS_TABLE

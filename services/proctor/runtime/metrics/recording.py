@@ -1,9 +1,7 @@
-"""What the workers count and time, for Prometheus: every metric, its labels, and the calls that record it.
+"""What processes count and time, for Prometheus: the calls that record it, and the words that their labels take.
 
-Nothing is recorded, and prometheus_client is not imported, until a worker serves metrics (`record_in`). A metric's
-labels take few values: names of states, stages, arms, backends and tasks. What grows with use (an audit's id, a
-model, an item, an endpoint's address) is never a label: each value would be a series that is kept for ever, and an
-address may hold a secret. docs/metrics.md says what each metric means.
+Nothing is recorded, and prometheus_client is not imported, until a process serves metrics (`record_in`). What is
+recorded is in `proctor.runtime.metrics.catalogue`.
 """
 
 from __future__ import annotations
@@ -12,22 +10,48 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from proctor.domain.backends import Backend
+from proctor.domain.decision import DecisionOutcome
 from proctor.domain.errors import NewerVersionError
 from proctor.domain.messages import ShardAnswer
 from proctor.domain.plugins import declared
+from proctor.domain.registered_version import RegistryKind
 from proctor.domain.routing import STAGES_GROUP
 from proctor.domain.trial import ANSWER_STAGE, PARAPHRASE_STAGE, TRANSMIT_STAGE, Arm
+from proctor.runtime.metrics.catalogue import (
+    ADMISSION_REVIEWS,
+    DEAD_LETTERED_TRIALS,
+    DEAD_LETTERS,
+    DECISIONS,
+    DUPLICATES_SUPPRESSED,
+    GRPC_DURATION,
+    GRPC_REQUESTS,
+    HTTP_DURATION,
+    HTTP_REQUESTS,
+    MESSAGE_DURATION,
+    MESSAGES,
+    MESSAGES_REDELIVERED,
+    PACKS_IN_FLIGHT,
+    POOLS_AWAY,
+    REGISTRY_WRITES,
+    SHARD_DURATION,
+    SHARD_REDELIVERIES,
+    SHARDS_IN_FLIGHT,
+    SHARDS_SPLIT,
+    TOKENS,
+    TRIALS,
+    TRIALS_GRADED_AHEAD,
+    WEBHOOK_DELIVERIES,
+    Metric,
+)
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-#: From a shard of a reference model to the lease, past which the shard is given to another worker.
-_SHARD_BUCKETS_S = (0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0)
-#: From the router's steps, which take milliseconds, to rewording a benchmark.
-_MESSAGE_BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)
+#: Whatever else a caller makes up is counted together.
+_HTTP_METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 
 
 class TrialState(StrEnum):
@@ -79,110 +103,28 @@ class MessageOutcome(StrEnum):
     """It is of a later version: another worker's."""
 
 
-class Metric(NamedTuple):
-    """One metric. Its unit is the last part of its name, before `total`; without one it counts."""
+class RegistryWrite(StrEnum):
+    """How a write to the registry ended."""
 
-    name: str
-    kind: Literal["counter", "gauge", "histogram"]
-    help: str
-    labels: tuple[str, ...] = ()
-    buckets: tuple[float, ...] = ()
+    WRITTEN = "written"
+    REFUSED = "refused"
+    UNREACHABLE = "unreachable"
 
 
-TRIALS = Metric(
-    "proctor_trials_total", "counter", "Trials that were planned, answered or dead-lettered.", ("state", "stage", "arm")
-)
-#: Beside the state of the same name, because an alert needs a series that is there, at 0, before the first one.
-DEAD_LETTERED_TRIALS = Metric(
-    "proctor_dead_lettered_trials_total", "counter", "Trials that were given up with their shard."
-)
-SHARD_DURATION = Metric(
-    "proctor_shard_duration_seconds",
-    "histogram",
-    "Time that an inference worker took for an attempt at a shard.",
-    ("backend", "outcome"),
-    _SHARD_BUCKETS_S,
-)
-SHARDS_IN_FLIGHT = Metric(
-    "proctor_shards_in_flight", "gauge", "Shards that the worker's processes are asking a model now.", ("backend",)
-)
-PACKS_IN_FLIGHT = Metric("proctor_packs_in_flight", "gauge", "Messages whose shards the worker asks now.", ("backend",))
-SHARD_REDELIVERIES = Metric(
-    "proctor_shard_redeliveries_total", "counter", "Shards that were queued again after a lost attempt.", ("cause",)
-)
-SHARDS_SPLIT = Metric("proctor_shards_split_total", "counter", "Shards that were lost again and cut in smaller ones.")
-TRIALS_GRADED_AHEAD = Metric(
-    "proctor_trials_graded_ahead_total",
-    "counter",
-    "Trials that were graded before the last one was answered.",
-)
-POOLS_AWAY = Metric("proctor_pools_away", "gauge", "Endpoints that do not answer: only a probing shard is handed out.")
-DUPLICATES_SUPPRESSED = Metric(
-    "proctor_duplicates_suppressed_total", "counter", "Answers to shards that came again and changed nothing."
-)
-MESSAGES = Metric("proctor_messages_total", "counter", "Messages whose task ended.", ("task", "outcome"))
-MESSAGES_REDELIVERED = Metric(
-    "proctor_messages_redelivered_total", "counter", "Messages that the broker delivered another time.", ("task",)
-)
-MESSAGE_DURATION = Metric(
-    "proctor_message_duration_seconds", "histogram", "Time that a message's task took.", ("task",), _MESSAGE_BUCKETS_S
-)
-DEAD_LETTERS = Metric(
-    "proctor_dead_letters_total",
-    "counter",
-    "Queue entries that nobody can handle, and that were put aside.",
-    ("cause",),
-)
-AUDITS = Metric("proctor_audits", "gauge", "Audits on record by state; served by the router alone.", ("state",))
-SCALING_WORK = Metric(
-    "proctor_scaling_work",
-    "gauge",
-    "What waits for a service or is in its hands, by which its workers are scaled; served by the router alone.",
-    ("service",),
-)
-SHARDS = Metric(
-    "proctor_shards",
-    "gauge",
-    "Shards of the stages under way by where they are; served by the router alone.",
-    ("state",),
-)
-OLDEST_UNFINISHED = Metric(
-    "proctor_oldest_unfinished_seconds",
-    "gauge",
-    "Time since the oldest audit that is in a state, and not paused, was submitted; served by the router alone.",
-    ("state",),
-)
-LEDGER_PROMISES = Metric(
-    "proctor_ledger_promises",
-    "gauge",
-    "1 at how the ledger's Redis keeps a promise; served by the router alone.",
-    ("promise", "verdict"),
-)
-BUILD_INFO = Metric("proctor_build_info", "gauge", "1, with the version of Proctor that runs.", ("version", "worker"))
+class WebhookOutcome(StrEnum):
+    """What became of a webhook's delivery."""
 
-#: Every metric that a worker may serve.
-METRICS = (
-    TRIALS,
-    DEAD_LETTERED_TRIALS,
-    SHARD_DURATION,
-    SHARDS_IN_FLIGHT,
-    PACKS_IN_FLIGHT,
-    SHARD_REDELIVERIES,
-    SHARDS_SPLIT,
-    TRIALS_GRADED_AHEAD,
-    POOLS_AWAY,
-    DUPLICATES_SUPPRESSED,
-    MESSAGES,
-    MESSAGES_REDELIVERED,
-    MESSAGE_DURATION,
-    DEAD_LETTERS,
-    AUDITS,
-    OLDEST_UNFINISHED,
-    SCALING_WORK,
-    SHARDS,
-    LEDGER_PROMISES,
-    BUILD_INFO,
-)
+    ACCEPTED = "accepted"
+    DUPLICATE = "duplicate"
+    IGNORED = "ignored"
+    FORGED = "forged"
+    """Not from who knows a secret, or stale."""
+    INVALID = "invalid"
+    """Too large, unreadable, or its id was used for another."""
+    REFUSED = "refused"
+    """Too many at once; it is sent again."""
+    FAILED = "failed"
+    """A store was away, no secret is set up, or a defect."""
 
 
 class Instruments:
@@ -205,6 +147,15 @@ class Instruments:
         self.messages_redelivered = self._counter(MESSAGES_REDELIVERED)
         self.message_duration = self._histogram(MESSAGE_DURATION)
         self.dead_letters = self._counter(DEAD_LETTERS)
+        self.tokens = self._counter(TOKENS)
+        self.decisions = self._counter(DECISIONS)
+        self.registry_writes = self._counter(REGISTRY_WRITES)
+        self.webhook_deliveries = self._counter(WEBHOOK_DELIVERIES)
+        self.http_requests = self._counter(HTTP_REQUESTS)
+        self.http_duration = self._histogram(HTTP_DURATION)
+        self.grpc_requests = self._counter(GRPC_REQUESTS)
+        self.grpc_duration = self._histogram(GRPC_DURATION)
+        self.admission_reviews = self._counter(ADMISSION_REVIEWS)
 
     def _counter(self, metric: Metric) -> Counter:
         from prometheus_client import Counter
@@ -252,6 +203,59 @@ def _stage_kind(stage: str) -> str:
     return kind if known else "other"
 
 
+def tokens(stage: str, *, read: int, written: int) -> None:
+    """Count the tokens of an answered shard, once."""
+    if _instruments is not None:
+        _instruments.tokens.labels(_stage_kind(stage), "input").inc(read)
+        _instruments.tokens.labels(_stage_kind(stage), "output").inc(written)
+
+
+def decided(outcome: DecisionOutcome) -> None:
+    """Count a decision that was put on record now."""
+    if _instruments is not None:
+        _instruments.decisions.labels(outcome.value).inc()
+
+
+def registry_write(outcome: RegistryWrite) -> None:
+    """Count a write to the registry, after its last try."""
+    if _instruments is not None:
+        _instruments.registry_writes.labels(outcome.value).inc()
+
+
+def webhook_delivery(registry: RegistryKind, outcome: WebhookOutcome) -> None:
+    """Count a delivery."""
+    if _instruments is not None:
+        _instruments.webhook_deliveries.labels(registry.value, outcome.value).inc()
+
+
+def http_request(route: str, method: str, status: int, seconds: float) -> None:
+    """Count and time a request.
+
+    Args:
+        route: the route's own path, or one word for what no route is for; not the caller's path.
+        method: as it was asked.
+        status: of the answer, of which the class is counted.
+        seconds: until the answer began.
+    """
+    if _instruments is not None:
+        known = method if method in _HTTP_METHODS else "other"
+        _instruments.http_requests.labels(route, known, f"{status // 100}xx").inc()
+        _instruments.http_duration.labels(route, known).observe(seconds)
+
+
+def grpc_request(method: str, code: str, seconds: float) -> None:
+    """Count and time a call: of a method that the server has, or `other`, and the name of its status."""
+    if _instruments is not None:
+        _instruments.grpc_requests.labels(method, code).inc()
+        _instruments.grpc_duration.labels(method).observe(seconds)
+
+
+def admission_review(decision: StrEnum, reason: StrEnum) -> None:
+    """Count a workload that the admission gate was asked about. Enumerations alone: a model's name is no reason."""
+    if _instruments is not None:
+        _instruments.admission_reviews.labels(decision.value, reason.value).inc()
+
+
 def shard_redelivered(cause: Redelivery) -> None:
     """Count a shard that is handed out again."""
     if _instruments is not None:
@@ -296,8 +300,8 @@ class Attempt:
 
 
 @contextmanager
-def shard_attempt(backend: Backend) -> Iterator[Attempt]:
-    """Time an attempt at a shard, and count it as in flight while it lasts."""
+def shard_attempt(backend: Backend, stage: str) -> Iterator[Attempt]:
+    """Time an attempt at a shard of the ledger's stage, and count it as in flight while it lasts."""
     attempt = Attempt()
     if _instruments is None:
         yield attempt
@@ -308,7 +312,7 @@ def shard_attempt(backend: Backend) -> Iterator[Attempt]:
         yield attempt
     finally:
         in_flight.dec()
-        duration = _instruments.shard_duration.labels(backend, attempt.outcome.value)
+        duration = _instruments.shard_duration.labels(backend, _stage_kind(stage), attempt.outcome.value)
         duration.observe(time.monotonic() - started_s)
 
 
