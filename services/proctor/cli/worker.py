@@ -88,7 +88,8 @@ def worker(
 
     Settings come from PROCTOR_* variables (PROCTOR_HOME, PROCTOR_BROKER_URL, ...). When it consumes its queues, and all
     parts of it run (pool, metrics, the router's timetable), it writes HOME/run/worker-SERVICE.ready. Where one of them
-    dies it ends with exit code 1; the exit code is 0 after a signal alone.
+    dies it ends with exit code 1; the exit code is 0 after a signal alone. Beside its metrics it serves /livez and
+    /readyz to whoever asks: a worker that has messages and takes no step of them for PROCTOR_STALL_S is not live.
 
     \b
     Eight messages at a time, with http://127.0.0.1:9101/metrics:
@@ -131,11 +132,17 @@ def worker(
     parts = WorkerParts(service, leave_s=settings.timing.grace_s, has_timetable=service in _HAVE_A_TIMETABLE)
     with ExitStack() as stack:
         if metrics_port is not None:
+            from proctor.runtime.messaging.probes import WorkerProbes
             from proctor.runtime.metrics.server import TOKEN_VARIABLE, Address, serving_metrics
+            from proctor.runtime.progress import Progress, note_in
 
+            note_in(progress := Progress())
+            keeps_records = service != INFERENCE
+            probes = WorkerProbes(settings, parts, progress, QUEUES[service], keeps_records=keeps_records)
             address, token = Address(metrics_host, metrics_port), os.environ.pop(TOKEN_VARIABLE, "")
+            collectors = partial(_collectors, service, settings)
             served = stack.enter_context(
-                serving_metrics(service, address, settings, token, collectors=partial(_collectors, service, settings))
+                serving_metrics(service, address, settings, token, collectors=collectors, pages=probes.pages)
             )
             parts.add(Part("metrics server", served))
         if service in _KEEP_RECORDS:

@@ -19,6 +19,7 @@ from proctor.perturbation.library.store import Outcome, VariantLibrary, library_
 from proctor.perturbation.other_items import OtherItems
 from proctor.perturbation.strategies.compose import Chain
 from proctor.perturbation.strategies.model.calls import Answers, was_asked_about
+from proctor.runtime.progress import note_step
 
 #: Candidates tried for each variant that is wanted, at least this many in all: where most are turned away, an item
 #: should not be given up after the first few, nor a hopeless one cost hundreds of embeddings.
@@ -187,6 +188,7 @@ def _try_all(work: Sequence[Attempts], settings: PerturbationSection, chain: Cha
     # In rounds over all items, so that texts are embedded in full batches although most items need one round only.
     unfinished = list(work)
     while unfinished:
+        note_step()
         _try_next(unfinished, settings, measured)
         unfinished = [one for one in unfinished if one.goes_on]
     for one in work:

@@ -11,6 +11,7 @@ from proctor.router.dispatch import Dispatcher
 from proctor.router.ledger.store import Setback
 from proctor.router.stages.registry import pool_of, under_way
 from proctor.runtime.metrics.recording import Redelivery
+from proctor.runtime.progress import note_step
 from proctor.runtime.records.store import AuditRecord
 from proctor.runtime.redis.presence import Held
 
@@ -35,6 +36,7 @@ def reconcile(dispatcher: Dispatcher) -> None:
         dispatcher.presence.forget([held])
     running, pools = dispatcher.records.running_audits(), list[tuple[str, ...]]()
     for record in running:
+        note_step()
         try:
             pools.append(inputs_of(record).pools)
             reconcile_audit(dispatcher, record)

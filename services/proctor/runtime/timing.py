@@ -42,6 +42,11 @@ class Timing(EnvironmentSettings):
     """An endpoint that is away longer fails the audits that ask it; started again, they go on."""
     presence_s: Seconds = 20.0
     """A worker that is silent longer is lost, and what it had in hand goes to another."""
+    stall_s: Seconds = 300.0
+    """A worker that has work, and takes no step of it for longer, is stalled: `/livez` says so, and its platform starts
+    another. The longest step that is no other program's is a part of a plan, or a forward pass: seconds. A shard may
+    wait for its endpoint until its deadline, four fifths of the lease, which does not count; so a worker whose shards
+    hang is seen after that and this: 720 + 300 s, when their lease has given them to another."""
 
     @model_validator(mode="after")
     def _rises(self) -> Self:

@@ -22,6 +22,7 @@ from proctor.inference.worker.event_loop import EventLoopThread
 from proctor.inference.worker.shards import Backends, ShardUnanswered
 from proctor.runtime.artifacts.store import ArtifactStore, get_model, put_model
 from proctor.runtime.metrics import recording as metrics
+from proctor.runtime.progress import note_step
 
 logger = logging.getLogger(__name__)
 
@@ -150,6 +151,8 @@ class Attempts:
         """What the endpoint answers. Only this is cut short when the worker leaves: an answer that is there is kept."""
         if self._leaving.is_set():
             raise HandedBackError("the worker left before it asked")
+        # An endpoint that says nothing is not this worker's fault, and another one would hear as little of it.
+        note_step(quiet_for_s=message.deadline_s)
         asking = asyncio.ensure_future(
             self._backends.answer(
                 message.endpoint,

@@ -18,6 +18,7 @@ from proctor.domain.errors import EncoderError
 from proctor.perturbation.encoder.batches import batches
 from proctor.perturbation.encoder.protocol import Vectors
 from proctor.perturbation.encoder.weights import configuration, weights_digest
+from proctor.runtime.progress import note_step
 
 #: A forward pass on a CPU: 30 GSM8K questions, the quickest of 700 to 2,600 tokens.
 BATCH_TOKENS: Final = 1_800
@@ -98,6 +99,7 @@ class SentenceEncoder:
     def _embed(self, pieces: Sequence[str], passes: Iterable[list[int]]) -> Vectors:
         parts, places = [], []
         for batch in passes:
+            note_step()
             places += batch
             parts.append(
                 self._model.encode(

@@ -23,6 +23,7 @@ from proctor.perturbation.triton_embedding.wire import (
     read_vectors,
     text_tensor,
 )
+from proctor.runtime.progress import note_step
 from proctor.runtime.triton_channel import TritonAddress, triton_address
 
 #: For questions about the model, which no run of it delays.
@@ -114,6 +115,7 @@ class TritonEncoder:
         request = self._messages.ModelInferRequest(model_name=self._model)
         request.inputs.add(name=TEXT, datatype="BYTES", shape=[len(tensors), 1])
         request.raw_input_contents.append(b"".join(tensors))
+        note_step()
         response = self._call(self._stub.ModelInfer, request, self._deadline_s)
         return read_vectors(response, len(tensors), self._facts.dimension, self._url)
 

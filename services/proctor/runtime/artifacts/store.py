@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from proctor.domain.base import Frozen
 from proctor.domain.versions import reading, unknown_fields
 from proctor.runtime.artifacts.objects import ForgettingStore
+from proctor.runtime.progress import note_step
 
 Model = TypeVar("Model", bound=Frozen)
 
@@ -41,6 +42,7 @@ class StoreOfArtifacts(ArtifactStore, ForgettingStore, Protocol):
 
 def put_model(store: ArtifactStore, model: Frozen) -> str:
     """Store a model as JSON and return its digest."""
+    note_step()
     return store.put(model_bytes(model))
 
 
@@ -60,6 +62,7 @@ def get_model(store: ArtifactStore, digest: str, kind: type[Model]) -> Model:
         StoreError: when it is not there, or damaged.
         NewerVersionError: when it has fields that only a newer Proctor knows.
     """
+    note_step()
     try:
         return kind.model_validate_json(store.get(digest))
     except ValidationError as error:

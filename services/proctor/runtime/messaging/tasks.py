@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from proctor.domain.errors import NewerVersionError, ProctorError
 from proctor.domain.messages import QUEUES, Message
+from proctor.runtime import progress
 from proctor.runtime.artifacts.opening import open_artifacts
 from proctor.runtime.artifacts.store import ArtifactStore
 from proctor.runtime.messaging import versions
@@ -176,7 +177,7 @@ def handles(
         def task(*arguments: object, **named: object) -> None:
             delivery = _delivery(kind.task, arguments or named.get("message"))
             try:
-                with metrics.message_handling(kind.task, redelivered=redelivered()):
+                with progress.handling(), metrics.message_handling(kind.task, redelivered=redelivered()):
                     handle_counted(_read(kind, delivery))
             except NewerVersionError as error:
                 versions.give_back(app, delivery, error, worker_settings().timing.lease_s)

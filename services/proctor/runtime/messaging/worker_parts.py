@@ -95,6 +95,25 @@ class WorkerParts:
         if self._has_timetable:
             self.add(Part("timetable", lambda: worker.timetable is not None and worker.timetable.is_alive()))
 
+    @property
+    def app(self) -> Any:
+        """The Celery application that this worker runs, once it consumes."""
+        return self._worker.app
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it has consumed its queues, be it now or before its connection broke."""
+        return self._worker is not None
+
+    @property
+    def consumes(self) -> bool:
+        """Whether it consumes its queues now."""
+        return self.has_begun and getattr(self._worker.consumer, "task_consumer", None) is not None
+
+    def dead(self) -> list[str]:
+        """The names of the parts that do not run at this moment."""
+        return [part.name for part in tuple(self._parts) if not part.lives()]
+
     @contextmanager
     def watched(self, consuming: threading.Event, ready: Callable[[], None]) -> Iterator[None]:
         """Look after the parts while the block runs.
@@ -107,7 +126,7 @@ class WorkerParts:
 
         def watch() -> None:
             told = False
-            while not self._is_leaving():
+            while not self.is_leaving:
                 dead = [part for part in tuple(self._parts) if not part.lives()]
                 if consuming.is_set() and not dead and not told:
                     told = True
@@ -125,7 +144,8 @@ class WorkerParts:
             left.set()
             thread.join()
 
-    def _is_leaving(self) -> bool:
+    @property
+    def is_leaving(self) -> bool:
         """Whether Celery ends the parts itself, one after the other, while tasks come to their end."""
         return self._worker is not None and self._worker.blueprint.state != bootsteps.RUN
 
