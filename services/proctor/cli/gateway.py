@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from proctor.gateway.oidc.bearer import Bearers
     from proctor.gateway.server import Beside
     from proctor.runtime.grpc.serving import Address, Tls
+    from proctor.runtime.kubernetes.leader import Leads
     from proctor.runtime.settings import Settings
 
 #: The issuer whose tokens are good, too.
@@ -153,6 +154,8 @@ def gateway(
     from proctor.gateway.probes import GatewayProbes
     from proctor.runtime.grpc.own_servers import GATEWAY
     from proctor.runtime.grpc.serving import Address
+    from proctor.runtime.kubernetes.leader import leading
+    from proctor.runtime.kubernetes.lease_name import LeaseName
     from proctor.runtime.metrics.server import TOKEN_VARIABLE as METRICS_TOKEN_VARIABLE
     from proctor.runtime.metrics.server import Address as MetricsAddress
     from proctor.runtime.metrics.server import serving_metrics
@@ -182,6 +185,8 @@ def gateway(
         with_own_token(tokens, home, GATEWAY, address, tls) as (tokens, listens),
         local_desk(home_settings(home), serves=True) as desk,
         ExitStack() as stack,
+        # Of what a gateway does by itself, only the reading of the registry is one gateway's.
+        leading(None if triggers_file is None else LeaseName.from_environment()) as leads,
     ):
         probes = GatewayProbes(desk.away)
         if metrics_port is not None:
@@ -189,9 +194,8 @@ def gateway(
             stack.enter_context(serving_metrics("gateway", where, desk.settings, metrics_token, pages=probes.pages))
         beside: Beside = nothing_beside
         if http_port is not None:
-            beside = _http(
-                Address(host, http_port), tls, grace_s, _triggers(triggers_file, desk.settings), reconcile_every_s
-            )
+            triggers = _triggers(triggers_file, desk.settings)
+            beside = _http(Address(host, http_port), tls, grace_s, triggers, reconcile_every_s, leads)
         asyncio.run(
             serve(
                 desk,
@@ -231,7 +235,12 @@ def _triggers(file: Path | None, settings: Settings) -> Triggers | None:
 
 
 def _http(
-    address: Address, tls: Tls | None, grace_s: float, triggers: Triggers | None, reconcile_every_s: float
+    address: Address,
+    tls: Tls | None,
+    grace_s: float,
+    triggers: Triggers | None,
+    reconcile_every_s: float,
+    leads: Leads,
 ) -> Beside:
     """What serves HTTP beside gRPC."""
     try:
@@ -241,7 +250,7 @@ def _http(
     from proctor.gateway.triggers.secrets import WebhookSecrets
 
     secrets = WebhookSecrets.from_environment(os.environ)
-    options = HttpOptions(address, tls, grace_s, triggers, secrets, reconcile_every_s)
+    options = HttpOptions(address, tls, grace_s, triggers, secrets, reconcile_every_s, leads)
 
     def ready(bound: Address) -> None:
         scheme = "http" if tls is None else "https"

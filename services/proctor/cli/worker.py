@@ -193,9 +193,13 @@ def worker(
         if service == ROUTER:
             from proctor.router.expiry import expiring
             from proctor.router.retention.daily import retaining
+            from proctor.runtime.kubernetes.leader import leading
+            from proctor.runtime.kubernetes.lease_name import LeaseName
 
-            stack.enter_context(retaining(settings))
-            stack.enter_context(expiring(settings))
+            # Released last, when nothing goes on that one does.
+            Timetable.leads = stack.enter_context(leading(LeaseName.from_environment()))
+            stack.enter_context(retaining(settings, Timetable.leads))
+            stack.enter_context(expiring(settings, Timetable.leads))
         stack.enter_context(parts.watched(is_consuming, lambda: write_atomic(ready, b"consuming\n")))
         app.worker_main(_arguments(service, log_level, concurrency))
     return parts.exit_code or next((worker.exitcode or 0 for worker in workers), ExitCode.FAILURE)

@@ -14,6 +14,7 @@ from typing import Final
 
 from proctor.domain.errors import ProctorError
 from proctor.domain.messages import WriteDecision
+from proctor.runtime.kubernetes.leader import Leads, everybody_leads
 from proctor.runtime.messaging.tasks import send
 from proctor.runtime.records.attestations import lay_down_attestations
 from proctor.runtime.records.decision_log import NoKey, SigningKey
@@ -26,15 +27,17 @@ logger = logging.getLogger(__name__)
 
 #: Between two looks.
 _LOOK_S: Final = 60.0
+#: Between two looks whether it is this router that leads.
+_FOLLOWS_S: Final = 1.0
 #: In one look; the rest is left to the next.
 _MOST: Final = 1_000
 
 
 @contextmanager
-def expiring(settings: Settings) -> Iterator[None]:
-    """Look for approvals that ended, and tell the registry of what changed, while the block lasts."""
+def expiring(settings: Settings, leads: Leads = everybody_leads) -> Iterator[None]:
+    """Look for approvals that ended, and tell the registry of what changed, while the block lasts and it leads."""
     stop = threading.Event()
-    thread = threading.Thread(target=_look, args=(settings, stop), name="expiry", daemon=True)
+    thread = threading.Thread(target=_look, args=(settings, leads, stop), name="expiry", daemon=True)
     thread.start()
     try:
         yield
@@ -43,8 +46,11 @@ def expiring(settings: Settings) -> Iterator[None]:
         thread.join()
 
 
-def _look(settings: Settings, stop: threading.Event) -> None:
+def _look(settings: Settings, leads: Leads, stop: threading.Event) -> None:
     while not stop.is_set():
+        if not leads():
+            stop.wait(_FOLLOWS_S)
+            continue
         try:
             expire_once(settings, send)
         except Exception:

@@ -26,6 +26,7 @@ from proctor.gateway.triggers.secrets import WebhookSecrets
 from proctor.gateway.triggers.traffic import Traffic
 from proctor.registry.webhooks.receiver import Receiver
 from proctor.runtime.grpc.serving import Address, Tls, checked_pem
+from proctor.runtime.kubernetes.leader import Leads, everybody_leads
 from proctor.runtime.redis.replays import Replays
 from proctor.runtime.redis.sessions import SessionStore
 
@@ -51,6 +52,8 @@ class HttpOptions(NamedTuple):
     """What registries' webhooks may start; None serves no webhooks."""
     secrets: WebhookSecrets = WebhookSecrets()
     reconcile_every_s: float = 60.0
+    leads: Leads = everybody_leads
+    """Whether this gateway is the one that reads the registry."""
 
 
 class _Impatient(H11Protocol):
@@ -125,7 +128,9 @@ async def serving_http(
         closing(Replays(desk.settings.ledger_url)) as replays,
         ThreadPoolExecutor(_WEBHOOK_THREADS, thread_name_prefix="gateway-webhooks") as workers,
     ):
-        async with starting(desk, triggers, reconcile_every_s=every_s, give_way=traffic.give_way) as wake:
+        async with starting(
+            desk, triggers, reconcile_every_s=every_s, give_way=traffic.give_way, leads=options.leads
+        ) as wake:
             receiver = Receiver(triggers, options.secrets.by_registry, replays, desk.records.requests, wake=wake)
             async with _listening(front, Webhooks(receiver, workers, traffic), options) as bound:
                 ready(bound)

@@ -19,16 +19,24 @@ from proctor.gateway.triggers.starter import Starter
 from proctor.registry.hub_versions import HubVersions
 from proctor.registry.reconciler import reconcile
 from proctor.registry.version_source import MlflowVersions, VersionSource
+from proctor.runtime.kubernetes.leader import Leads, everybody_leads
 
 logger = logging.getLogger(__name__)
 
 #: Between two looks for requests that another gateway took in, or that were set back.
 _LOOK_EVERY_S: Final = 5.0
+#: Between two looks whether it is this gateway that leads.
+_FOLLOWS_S: Final = 1.0
 
 
 @asynccontextmanager
 async def starting(
-    desk: LocalDesk, triggers: Triggers, *, reconcile_every_s: float, give_way: Callable[[], None] = lambda: None
+    desk: LocalDesk,
+    triggers: Triggers,
+    *,
+    reconcile_every_s: float,
+    give_way: Callable[[], None] = lambda: None,
+    leads: Leads = everybody_leads,
 ) -> AsyncIterator[Callable[[], None]]:
     """Start audits while the block lasts; gives what wakes whoever starts them, from any thread.
 
@@ -37,6 +45,7 @@ async def starting(
         triggers: what is audited.
         reconcile_every_s: between two rounds of reading the registry; the first is at once.
         give_way: waits for what is more urgent than an audit.
+        leads: whether this gateway is the one that reads the registry. Audits are started by all of them.
 
     Raises:
         RegistryError: when the registry's URI is none that versions can be read from.
@@ -83,6 +92,9 @@ async def starting(
                 return not found.ended
 
             while True:
+                if not leads():
+                    await asyncio.sleep(min(_FOLLOWS_S, reconcile_every_s))
+                    continue
                 await in_thread("the registry cannot be read now", once)
                 await asyncio.sleep(reconcile_every_s)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import timedelta
 from typing import Final
@@ -12,6 +12,7 @@ from typing import Final
 from proctor.router.ledger.store import Ledger
 from proctor.router.retention.forgetting import Forgotten, Period, forget
 from proctor.runtime.artifacts.opening import open_artifacts
+from proctor.runtime.kubernetes.leader import Leads, everybody_leads
 from proctor.runtime.records.store import Records
 from proctor.runtime.settings import Settings
 
@@ -22,19 +23,23 @@ _TURN: Final = "retention"
 _EVERY: Final = timedelta(hours=23, minutes=50)
 #: Between two looks whether it is time.
 _LOOK_S: Final = 600.0
+#: Between two looks whether it is this router that leads.
+_FOLLOWS_S: Final = 1.0
 #: After each step (an audit that is read, a few hundred objects that are looked at): the router's own work goes first.
 _PAUSE_S: Final = 0.005
 
 
 @contextmanager
-def retaining(settings: Settings) -> Iterator[None]:
-    """While the block lasts, forget what is past its suite's period, and past `PROCTOR_RETENTION_DAYS` where it is set.
+def retaining(settings: Settings, leads: Leads = everybody_leads) -> Iterator[None]:
+    """While the block lasts, and this router leads, forget what is past its suite's period.
+
+    And past `PROCTOR_RETENTION_DAYS` where it is set.
 
     Raises:
         BadInputError: the period is out of range.
     """
     period, stop = Period(settings.retention_days), threading.Event()
-    thread = threading.Thread(target=_retain, args=(settings, period, stop), name="retention", daemon=True)
+    thread = threading.Thread(target=_retain, args=(settings, period, leads, stop), name="retention", daemon=True)
     thread.start()
     try:
         yield
@@ -43,17 +48,22 @@ def retaining(settings: Settings) -> Iterator[None]:
         thread.join()
 
 
-def _retain(settings: Settings, period: Period, stop: threading.Event) -> None:
+def _retain(settings: Settings, period: Period, leads: Leads, stop: threading.Event) -> None:
     while not stop.is_set():
+        if not leads():
+            stop.wait(_FOLLOWS_S)
+            continue
         try:
-            retain_once(settings, period, stop)
+            retain_once(settings, period, stop, leads)
         except Exception:
             # Whatever a store lacks now: audits go on, and it is tried again at the next look.
             logger.exception("old prompts and completions could not be removed now")
         stop.wait(_LOOK_S)
 
 
-def retain_once(settings: Settings, period: Period, stop: threading.Event) -> Forgotten | None:
+def retain_once(
+    settings: Settings, period: Period, stop: threading.Event, leads: Leads = everybody_leads
+) -> Forgotten | None:
     """Forget once, if no router has in this day; returns what was removed, None where it is another's turn.
 
     Raises:
@@ -64,18 +74,20 @@ def retain_once(settings: Settings, period: Period, stop: threading.Event) -> Fo
             return None
         try:
             with closing(Records(settings.records_url)) as records:
-                return _forget(records, ledger, settings, period, stop)
+                return _forget(records, ledger, settings, period, lambda: stop.wait(_PAUSE_S) or not leads())
         except BaseException:
             ledger.give_turn_back(_TURN)
             raise
 
 
-def _forget(records: Records, ledger: Ledger, settings: Settings, period: Period, stop: threading.Event) -> Forgotten:
+def _forget(
+    records: Records, ledger: Ledger, settings: Settings, period: Period, breaks_off: Callable[[], bool]
+) -> Forgotten:
     seen = Forgotten()
     for so_far in forget(records, ledger, open_artifacts(settings), period):
         seen = so_far
-        if stop.wait(_PAUSE_S):
-            logger.info("retention breaks off: the worker leaves")
+        if breaks_off():
+            logger.info("retention breaks off: the worker leaves, or another leads")
             ledger.give_turn_back(_TURN)
             break
     days = "each suite's" if period.days is None else f"at least {period.days}"

@@ -13,9 +13,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from celery import bootsteps
+from celery.beat import EmbeddedService, Scheduler
 from celery.worker import state as worker_state
 
 from proctor.domain.errors import ExitCode
@@ -24,6 +25,8 @@ from proctor.runtime.processes import started_at_ticks
 logger = logging.getLogger(__name__)
 
 _POLL_S: Final = 0.2
+#: Between two looks whether it is this process that leads.
+_FOLLOWS_S: Final = 1.0
 #: A pool whose children were all killed has others in a moment.
 _DEAD_FOR_S: Final = 5.0
 #: What a worker may take to leave by itself, on top of its grace, with a part of it dead.
@@ -39,6 +42,16 @@ class Part(NamedTuple):
     """For how long it may be dead before it counts."""
 
 
+class LedScheduler(Scheduler):  # type: ignore[misc]  # Celery has no type information
+    """A schedule in memory of which nothing is due while another process leads; then what is overdue is so at once."""
+
+    def tick(self, *arguments: Any, **named: Any) -> Any:
+        """Send what is due; gives the seconds until the next look."""
+        if not Timetable.leads():
+            return _FOLLOWS_S
+        return super().tick(*arguments, **named)
+
+
 class Timetable(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no type information
     """Celery's beat as a thread of the worker, with its schedule in memory.
 
@@ -47,6 +60,8 @@ class Timetable(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no
     """
 
     requires = ("celery.worker.components:Pool",)
+    leads: ClassVar[Callable[[], bool]] = staticmethod(lambda: True)
+    """Whether this process is the one that sends; asked before each look."""
 
     def __init__(self, worker: Any, **options: Any) -> None:
         super().__init__(worker, **options)
@@ -54,9 +69,7 @@ class Timetable(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no
 
     def start(self, worker: Any) -> None:
         """Begin to send what is due."""
-        from celery.beat import EmbeddedService
-
-        worker.timetable = EmbeddedService(worker.app, thread=True, scheduler_cls="celery.beat:Scheduler")
+        worker.timetable = EmbeddedService(worker.app, thread=True, scheduler_cls=LedScheduler)
         worker.timetable.start()
 
     def stop(self, worker: Any) -> None:

@@ -1,0 +1,1 @@
+"""What Proctor asks of Kubernetes' API server, and how: nothing, unless a setting says so."""
