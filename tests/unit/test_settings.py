@@ -56,6 +56,7 @@ def test_every_setting_has_a_variable_and_survives_the_way_through_it(tmp_path: 
         "PROCTOR_RECORDS_URL": "postgresql://a",
         "PROCTOR_RECORDS_MIGRATE": "never",
         "PROCTOR_SIGNING_KEY": "/k.pem",
+        "PROCTOR_TRUSTED_KEYS": "/keys",
         "PROCTOR_ARTIFACTS": "s3://bucket",
         "PROCTOR_S3_ENDPOINT_URL": "http://minio:9000",
         "PROCTOR_REGISTRY_URI": "http://mlflow",

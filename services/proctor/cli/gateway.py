@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from proctor.cli.admission import AdmissionChoice, admission_options, with_admission
 from proctor.cli.audits.reaching import TOKEN_VARIABLE, home_settings, token_from_environment
 from proctor.cli.options import home_option
 from proctor.cli.serving import secrecy, serving_options, tls_of, tokens_of, with_own_token
@@ -91,6 +92,7 @@ OIDC_VARIABLE = "PROCTOR_GATEWAY_OIDC"
     envvar="PROCTOR_GATEWAY_MAX_WATCHES",
     help="Audits that are watched at once; further ones are refused. [default: 96]",
 )
+@admission_options
 @serving_options(
     "PROCTOR_GATEWAY", message="Largest submission, a suite with its files.", most_bytes=1 << 30, default="32 MiB"
 )
@@ -112,6 +114,7 @@ def gateway(
     tls_key: Path | None,
     tls_client_ca: Path | None,
     log_level: str,
+    admission: AdmissionChoice,
 ) -> None:
     """Serve audits in the foreground: proctor.v1.AuditService over gRPC, and with --http the same in JSON.
 
@@ -124,6 +127,9 @@ def gateway(
     secret of PROCTOR_GATEWAY_MLFLOW_SECRETS or PROCTOR_GATEWAY_HUGGINGFACE_SECRETS (one a line, two at most, or @file),
     and so does what is found in the registry of PROCTOR_REGISTRY_URI: docs/triggers.md. HTTP has gRPC's host, tokens,
     certificates and limits.
+
+    With --admission-port, workloads of a Kubernetes cluster that name a model version (proctor.dev/model: NAME@VERSION)
+    are let in by what stands approved: docs/admission.md.
 
     The contract is protos/proctor/v1/audit.proto, which the server also tells by reflection. Audits are those of the
     stack that runs in the same home, or of PROCTOR_RECORDS_URL, PROCTOR_LEDGER_URL and PROCTOR_BROKER_URL. Files that
@@ -196,6 +202,7 @@ def gateway(
         if http_port is not None:
             triggers = _triggers(triggers_file, desk.settings)
             beside = _http(Address(host, http_port), tls, grace_s, triggers, reconcile_every_s, leads)
+        beside = with_admission(beside, admission, host, grace_s)
         asyncio.run(
             serve(
                 desk,

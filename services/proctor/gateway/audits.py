@@ -21,8 +21,8 @@ from proctor.domain.problems import visible
 from proctor.domain.submitter import LOCAL, Submitter
 from proctor.domain.suite import Suite
 from proctor.formats.suites import load_suite
-from proctor.gateway.admission import Admission, submitter_of
 from proctor.gateway.attachments import gather_attached
+from proctor.gateway.ceilings import Admission, submitter_of
 from proctor.gateway.desk import DEFAULT_LIMIT, MAX_AUDIT_CHARACTERS, Submitted, UnknownAuditError
 from proctor.gateway.reading import Counts, read_status
 from proctor.gateway.status import AuditStatus

@@ -141,6 +141,8 @@ class Settings(EnvironmentSettings):
     """Who brings the record store's tables to this version."""
     signing_key: Annotated[_Folder, AfterValidator(Path.absolute)] | None = None
     """PEM file of the Ed25519 key that signs decisions; None is the installation's own, made in the home."""
+    trusted_keys: Annotated[_Folder, AfterValidator(Path.absolute)] | None = None
+    """Folder of public keys (`*.pem`) that are believed besides the home's where an approval is held to the log."""
     artifacts: Text = Field(default_factory=lambda said: str(said["home"] / "artifacts"))
     """Where prompts, completions and reports are kept: a folder, or `s3://bucket/prefix`."""
     s3_endpoint_url: Text | None = Field(

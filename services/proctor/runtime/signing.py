@@ -75,16 +75,24 @@ def open_signing_key(home: Path, told: Path | None) -> Ed25519Key:
     return key
 
 
-def known_keys(home: Path, told: Path | None) -> list[Signer]:
+def known_keys(home: Path, told: Path | None, trusted: Path | None = None) -> list[Signer]:
     """The keys whose signatures this installation believes: its present one and those that it used before.
 
     Nothing is made or written.
 
+    Args:
+        home: the home.
+        told: the file that PROCTOR_SIGNING_KEY names.
+        trusted: the folder of public keys that PROCTOR_TRUSTED_KEYS names.
+
     Raises:
-        BadInputError: a file that should hold a key does not.
+        BadInputError: a file that should hold a key does not, or the folder is not there.
     """
+    if trusted is not None and not trusted.is_dir():
+        raise BadInputError(f"PROCTOR_TRUSTED_KEYS names {trusted}, which is no folder of public keys")
     found: dict[str, Signer] = {}
-    for file in sorted((record_folder(home) / "keys").glob("*.pem")):
+    others = () if trusted is None else sorted(trusted.glob("*.pem"))
+    for file in (*sorted((record_folder(home) / "keys").glob("*.pem")), *others):
         signer = read_public_key(file)
         found[signer.key_id] = signer
     present = told if told is not None else home_key_file(home)

@@ -82,7 +82,7 @@ class Chain:
         self.seen, self.length, self.digests[number] = self.seen + 1, number, digest
         if digest != logged.digest:
             yield Finding(Code.EDITED, "its text is not the one that its digest was taken of", number)
-        entry = _read(logged.text)
+        entry = read_entry(logged.text)
         self.last = None if isinstance(entry, str) else entry
         if isinstance(entry, str):
             yield Finding(Code.UNREADABLE, entry, number)
@@ -190,7 +190,7 @@ def event_digest(content: dict[str, Any]) -> str:
     return json_digest(content.get("event"))
 
 
-def _read(text: str) -> Entry | str:
+def read_entry(text: str) -> Entry | str:
     """The entry of a text, or what is wrong with it."""
     try:
         entry = Entry.model_validate(plain_of(text))

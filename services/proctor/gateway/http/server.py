@@ -143,13 +143,28 @@ async def _listening(front: Front, webhooks: Webhooks | None, options: HttpOptio
         public = front.desk.settings.dashboard_url or ""
         # Where people come by another's TLS, the cookie is to go by nothing else, too.
         sessions = Sessions(front, store, secure=options.tls is not None or public.startswith("https://"))
-        async with _served(application(front, webhooks, sessions), options) as bound:
+        app = application(front, webhooks, sessions)
+        async with served(app, options.address, options.grace_s, _certificates(options.tls)) as bound:
             yield bound
 
 
 @asynccontextmanager
-async def _served(app: ASGIApp, options: HttpOptions) -> AsyncIterator[Address]:
-    listener = _bound(options.address)
+async def served(
+    app: ASGIApp, address: Address, grace_s: float, certificates: dict[str, Any], context: ssl.SSLContext | None = None
+) -> AsyncIterator[Address]:
+    """An application, listening, for as long as the block lasts; gives the address with its real port.
+
+    Args:
+        app: what is served.
+        address: where to listen.
+        grace_s: seconds that open requests have at the end.
+        certificates: uvicorn's options of them.
+        context: takes the place of what they come to, for certificates that change while they are served.
+
+    Raises:
+        BadInputError: the address cannot be listened on.
+    """
+    listener = _bound(address)
     config = uvicorn.Config(
         app,
         http=_Impatient,
@@ -164,9 +179,12 @@ async def _served(app: ASGIApp, options: HttpOptions) -> AsyncIterator[Address]:
         h11_max_incomplete_event_size=MAX_HEAD_BYTES,
         limit_concurrency=MAX_CONNECTIONS,
         timeout_keep_alive=_IDLE_S,
-        timeout_graceful_shutdown=max(1, round(options.grace_s)),
-        **_certificates(options.tls),
+        timeout_graceful_shutdown=max(1, round(grace_s)),
+        **certificates,
     )
+    if context is not None:
+        config.load()
+        config.ssl = context
     server = _Server(config)
     task = asyncio.create_task(server.serve(sockets=[listener]))
     listens = asyncio.create_task(server.listens.wait())
@@ -175,8 +193,8 @@ async def _served(app: ASGIApp, options: HttpOptions) -> AsyncIterator[Address]:
         if task.done():
             # Says why it did not begin.
             task.result()
-            raise BadInputError(f"the HTTP server cannot listen on {options.address}")
-        yield options.address._replace(port=listener.getsockname()[1])
+            raise BadInputError(f"the HTTP server cannot listen on {address}")
+        yield address._replace(port=listener.getsockname()[1])
     finally:
         listens.cancel()
         server.should_exit = True

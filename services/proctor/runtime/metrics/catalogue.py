@@ -16,6 +16,8 @@ _SHARD_BUCKETS_S = (0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0
 _MESSAGE_BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)
 #: Of the gateway, from a probe to a submission of some megabytes.
 _REQUEST_BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+#: From a few rows of the record store to the longest that the API server waits.
+_ADMISSION_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
 class Metric(NamedTuple):
@@ -109,8 +111,15 @@ GRPC_DURATION = Metric(
 ADMISSION_REVIEWS = Metric(
     "proctor_admission_reviews_total",
     "counter",
-    "Workloads that the admission gate was asked about.",
+    "Workloads that the admission webhook was asked about; counted by the gateway.",
     ("decision", "reason"),
+)
+ADMISSION_DURATION = Metric(
+    "proctor_admission_duration_seconds",
+    "histogram",
+    "Time that the admission webhook took for an answer.",
+    (),
+    _ADMISSION_BUCKETS_S,
 )
 AUDITS = Metric("proctor_audits", "gauge", "Audits on record by state; served by the router alone.", ("state",))
 SCALING_WORK = Metric(
@@ -166,6 +175,7 @@ METRICS = (
     GRPC_REQUESTS,
     GRPC_DURATION,
     ADMISSION_REVIEWS,
+    ADMISSION_DURATION,
     MESSAGES,
     MESSAGES_REDELIVERED,
     MESSAGE_DURATION,

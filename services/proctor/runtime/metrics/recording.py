@@ -21,6 +21,7 @@ from proctor.domain.registered_version import RegistryKind
 from proctor.domain.routing import STAGES_GROUP
 from proctor.domain.trial import ANSWER_STAGE, PARAPHRASE_STAGE, TRANSMIT_STAGE, Arm
 from proctor.runtime.metrics.catalogue import (
+    ADMISSION_DURATION,
     ADMISSION_REVIEWS,
     DEAD_LETTERED_TRIALS,
     DEAD_LETTERS,
@@ -156,6 +157,7 @@ class Instruments:
         self.grpc_requests = self._counter(GRPC_REQUESTS)
         self.grpc_duration = self._histogram(GRPC_DURATION)
         self.admission_reviews = self._counter(ADMISSION_REVIEWS)
+        self.admission_duration = self._histogram(ADMISSION_DURATION)
 
     def _counter(self, metric: Metric) -> Counter:
         from prometheus_client import Counter
@@ -250,12 +252,6 @@ def grpc_request(method: str, code: str, seconds: float) -> None:
         _instruments.grpc_duration.labels(method).observe(seconds)
 
 
-def admission_review(decision: StrEnum, reason: StrEnum) -> None:
-    """Count a workload that the admission gate was asked about. Enumerations alone: a model's name is no reason."""
-    if _instruments is not None:
-        _instruments.admission_reviews.labels(decision.value, reason.value).inc()
-
-
 def shard_redelivered(cause: Redelivery) -> None:
     """Count a shard that is handed out again."""
     if _instruments is not None:
@@ -290,6 +286,13 @@ def dead_letter(fault: str) -> None:
     """Count a queue entry that nobody can handle, by its `proctor.runtime.messaging.dead_letters.Fault`."""
     if _instruments is not None:
         _instruments.dead_letters.labels(fault).inc()
+
+
+def admission_review(decision: str, reason: str, duration_s: float) -> None:
+    """Count and time an answer of the admission webhook, by words of `proctor.gateway.admission.answer.Answer`."""
+    if _instruments is not None:
+        _instruments.admission_reviews.labels(decision, reason).inc()
+        _instruments.admission_duration.observe(duration_s)
 
 
 class Attempt:

@@ -94,7 +94,12 @@ class AuditedVersions:
             events = _events(connection, audits)
             registered = sa.select(REGISTRATIONS.c.registry_version).where(REGISTRATIONS.c.audit_id.in_(audits))
             registrations = frozenset(connection.scalars(registered))
-            asked = tuple(_asked(row) for row in connection.execute(_requests_of(version)).mappings())
+            asked = asked_suites(
+                connection,
+                AUDIT_REQUESTS.c.registry == ("" if version.registry is None else version.registry.value),
+                AUDIT_REQUESTS.c.model == storable(version.name),
+                AUDIT_REQUESTS.c.version == storable(version.version),
+            )
         # What is not in the log any more was decided before all that is; `proctor record verify` tells of it.
         standings = sorted(found, key=lambda one: (order.get(one.audit_id, 0), one.audit_id))
         return OnRecord(asked, tuple(standings), events, registrations)
@@ -143,19 +148,16 @@ def _events(connection: sa.Connection, audits: Sequence[str]) -> dict[str, Decis
     return {audit_id: decision_of(audit_id, json.loads(event)) for audit_id, event in connection.execute(statement)}
 
 
-def _requests_of(version: VersionName) -> sa.Select[tuple[object, ...]]:
-    of = AUDIT_REQUESTS
-    return (
-        sa.select(of, AUDITS.c.state.label("audit_state"), AUDITS.c.detail.label("audit_detail"))
-        .outerjoin(AUDITS, AUDITS.c.audit_id == of.c.audit_id)
-        .where(
-            of.c.registry == ("" if version.registry is None else version.registry.value),
-            of.c.model == storable(version.name),
-            of.c.version == storable(version.version),
-            of.c.state != RequestState.SKIPPED,
-        )
-        .order_by(of.c.created_at, of.c.key)
+def asked_suites(connection: sa.Connection, *of: sa.ColumnElement[bool]) -> tuple[AskedSuite, ...]:
+    """The suites that triggers asked for, of the requests that meet the conditions, in the order of asking."""
+    requests = AUDIT_REQUESTS
+    statement = (
+        sa.select(requests, AUDITS.c.state.label("audit_state"), AUDITS.c.detail.label("audit_detail"))
+        .outerjoin(AUDITS, AUDITS.c.audit_id == requests.c.audit_id)
+        .where(*of, requests.c.state != RequestState.SKIPPED)
+        .order_by(requests.c.created_at, requests.c.key)
     )
+    return tuple(_asked(row) for row in connection.execute(statement).mappings())
 
 
 def _asked(row: sa.RowMapping) -> AskedSuite:

@@ -31,6 +31,7 @@ from proctor.runtime.records.audited_versions import AuditedVersions
 from proctor.runtime.records.baselines import Baselines
 from proctor.runtime.records.costs import Costs
 from proctor.runtime.records.decision_log import LogView, NoKey, SigningKey, append, hold_log, log_view
+from proctor.runtime.records.deployable import DeployableVersions
 from proctor.runtime.records.engine import (
     AWAY_WAITS_S,
     is_locked,
@@ -95,6 +96,7 @@ class Records:
         self.list = AuditList(self._engine)
         self.actions = Actions(self._engine)
         self.versions = AuditedVersions(self._engine, self.standings)
+        self.deployable = DeployableVersions(self._engine, self.versions)
         self.measures = Measures(self._engine)
         self.baselines = Baselines(self._engine)
         self.costs = Costs(self._engine)
