@@ -28,6 +28,10 @@ class AdmissionChoice(NamedTuple):
     port: int | None
     cert: Path | None
     key: Path | None
+    secret: str | None
+    webhook: str | None
+    names: str
+    cert_days: float
     client_ca: Path | None
     on_error: str
     timeout_s: float
@@ -56,6 +60,32 @@ def admission_options(command: Command) -> Command:
             help="PEM file of the webhook's certificate, looked at anew every 10 s.",
         ),
         click.option("--admission-key", type=_FILE, envvar=f"{_PREFIX}_KEY", help="PEM file of its key."),
+        click.option(
+            "--admission-secret",
+            metavar="NAMESPACE/NAME",
+            envvar=f"{_PREFIX}_SECRET",
+            help="Secret in which the webhook keeps a certificate of its own, and renews it.",
+        ),
+        click.option(
+            "--admission-webhook",
+            metavar="NAME",
+            envvar=f"{_PREFIX}_WEBHOOK",
+            help="ValidatingWebhookConfiguration that is told whom to believe.",
+        ),
+        click.option(
+            "--admission-names",
+            envvar=f"{_PREFIX}_NAMES",
+            default="",
+            help="Names by which the API server calls the webhook, parted by commas: SERVICE.NAMESPACE.svc.",
+        ),
+        click.option(
+            "--admission-cert-days",
+            type=click.FloatRange(1, 825),
+            envvar=f"{_PREFIX}_CERT_DAYS",
+            default=90.0,
+            show_default=True,
+            help="Days for which such a certificate is valid; it is renewed after two thirds of them.",
+        ),
         click.option(
             "--admission-client-ca",
             type=_FILE,
@@ -121,8 +151,23 @@ def with_admission(beside: Beside, choice: AdmissionChoice, host: str, grace_s: 
 
 
 def _certificates(choice: AdmissionChoice) -> CertificateSource:
-    from proctor.gateway.admission.certificates.source import FilePair
+    from datetime import timedelta
 
-    if choice.cert is None or choice.key is None:
-        raise BadInputError("--admission-port needs --admission-cert and --admission-key: the API server speaks TLS")
-    return FilePair(choice.cert, choice.key)
+    from proctor.gateway.admission.certificates.keeper import KeptCertificate, Places
+    from proctor.gateway.admission.certificates.rotation import SETTLES_IN
+    from proctor.gateway.admission.certificates.rotation import Terms as CertificateTerms
+    from proctor.gateway.admission.certificates.source import FilePair
+    from proctor.runtime.kubernetes.objects import KubernetesObjects, object_name
+
+    if choice.cert is not None and choice.key is not None and choice.secret is None:
+        return FilePair(choice.cert, choice.key)
+    names = tuple(name for name in map(str.strip, choice.names.split(",")) if name)
+    namespace, slash, secret = (choice.secret or "").partition("/")
+    if choice.cert or choice.key or not (namespace and slash and secret and choice.webhook and names):
+        raise BadInputError(
+            "--admission-port needs a certificate, because the API server speaks TLS: give --admission-cert and "
+            "--admission-key, or --admission-secret NAMESPACE/NAME with --admission-webhook and --admission-names"
+        )
+    terms = CertificateTerms(names, timedelta(days=choice.cert_days), SETTLES_IN)
+    places = Places(object_name(namespace), object_name(secret), object_name(choice.webhook or ""))
+    return KeptCertificate(KubernetesObjects.in_cluster(), places, terms)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from proctor.domain.admission.verdict import Verdict
+from proctor.domain.admission.verdict import Ground, Verdict
 
 _FORBIDDEN: Final = 403
 _AWAY: Final = 503
@@ -33,20 +33,36 @@ class OnError(StrEnum):
     ADMIT = "admit"
 
 
+class Decision(StrEnum):
+    """What became of a workload."""
+
+    ADMITTED = "admitted"
+    REFUSED = "refused"
+    LET_THROUGH = "let_through"
+    """It would be refused where the namespace enforces it, or where what failed had not."""
+
+
+class Reason(StrEnum):
+    """Why, beside the grounds of a verdict."""
+
+    NOT_CONCERNED = "not_concerned"
+    """It names no model, or no other than before."""
+    UNREADABLE = "unreadable"
+    ERROR = "error"
+
+
 class Answer(NamedTuple):
     """An answer, and by which words it is counted."""
 
     response: dict[str, Any]
     """Without the uid."""
-    decision: str
-    """`admitted`, `refused`, or `let_through` where it would have been refused."""
-    reason: str
-    """A ground of a verdict, or `not_concerned`, `unreadable`, `error`."""
+    decision: Decision
+    reason: Reason | Ground
 
 
 def not_concerned() -> Answer:
     """Of an object that names no model, or no other than before."""
-    return Answer({"allowed": True}, "admitted", "not_concerned")
+    return Answer({"allowed": True}, Decision.ADMITTED, Reason.NOT_CONCERNED)
 
 
 def answer_of(mode: Mode, verdicts: Sequence[Verdict], *, only_own: bool = False) -> Answer:
@@ -66,25 +82,25 @@ def answer_of(mode: Mode, verdicts: Sequence[Verdict], *, only_own: bool = False
     if not refused:
         ends = min((one.until for one in verdicts if one.until is not None), default=None)
         notes |= {} if ends is None else {"until": ends}
-        return Answer(_allowed(notes, warnings), "admitted", "approved")
+        return Answer(_allowed(notes, warnings), Decision.ADMITTED, Ground.APPROVED)
     told = [one.sentence for one in refused[:_TOLD]]
     more = len(refused) - len(told)
     message = "; ".join(told) + (f"; and {more} more" if more else "")
-    return _refused(mode, message, refused[0].ground.value, _FORBIDDEN, notes, warnings)
+    return _refused(mode, message, refused[0].ground, _FORBIDDEN, notes, warnings)
 
 
 def unreadable(mode: Mode, why: str) -> Answer:
     """Of an annotation that names no versions."""
-    return _refused(mode, why, "unreadable", _FORBIDDEN, {"decision": "refused"}, [])
+    return _refused(mode, why, Reason.UNREADABLE, _FORBIDDEN, {"decision": "refused"}, [])
 
 
 def failed(mode: Mode, on_error: OnError, why: str) -> Answer:
     """Of versions that could not be looked up."""
     if on_error is OnError.ADMIT:
         warning = f"proctor admitted without a look: {why}"
-        return Answer(_allowed({"decision": "not looked up"}, [warning]), "let_through", "error")
+        return Answer(_allowed({"decision": "not looked up"}, [warning]), Decision.LET_THROUGH, Reason.ERROR)
     message = f"its models cannot be looked up: {why}; try again, or see the gateway's log"
-    return _refused(mode, message, "error", _AWAY, {"decision": "not looked up"}, [])
+    return _refused(mode, message, Reason.ERROR, _AWAY, {"decision": "not looked up"}, [])
 
 
 _ONLY_OWN: Final = (
@@ -93,16 +109,18 @@ _ONLY_OWN: Final = (
 )
 
 
-def _refused(mode: Mode, message: str, reason: str, code: int, notes: dict[str, str], warnings: list[str]) -> Answer:
+def _refused(
+    mode: Mode, message: str, reason: Reason | Ground, code: int, notes: dict[str, str], warnings: list[str]
+) -> Answer:
     if mode is Mode.ENFORCE:
         kind = "Forbidden" if code == _FORBIDDEN else "ServiceUnavailable"
         status = {"code": code, "message": message, "reason": kind}
         response = {"allowed": False, "status": status, "auditAnnotations": notes}
-        return Answer(_with(response, warnings), "refused", reason)
+        return Answer(_with(response, warnings), Decision.REFUSED, reason)
     notes = notes | {"message": message[:_WARNING_CHARACTERS]}
     if mode is Mode.WARN:
         warnings = [f"proctor would refuse: {message}", *warnings]
-    return Answer(_allowed(notes, warnings), "let_through", reason)
+    return Answer(_allowed(notes, warnings), Decision.LET_THROUGH, reason)
 
 
 def _allowed(notes: dict[str, str], warnings: list[str]) -> dict[str, Any]:

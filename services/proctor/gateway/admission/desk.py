@@ -49,7 +49,8 @@ class AdmissionDesk:
         """The review that goes back. Nothing is changed by it, so a dry run is answered as any other."""
         started_s = time.monotonic()
         answer = await self._answer(review, mode) if review.concerned else not_concerned()
-        metrics.admission_review(answer.decision, answer.reason, time.monotonic() - started_s)
+        metrics.admission_review(answer.decision, answer.reason)
+        metrics.admission_answered(time.monotonic() - started_s)
         return answered(review, answer.response)
 
     async def _answer(self, review: Review, mode: Mode) -> Answer:

@@ -288,11 +288,16 @@ def dead_letter(fault: str) -> None:
         _instruments.dead_letters.labels(fault).inc()
 
 
-def admission_review(decision: str, reason: str, duration_s: float) -> None:
-    """Count and time an answer of the admission webhook, by words of `proctor.gateway.admission.answer.Answer`."""
+def admission_review(decision: StrEnum, reason: StrEnum) -> None:
+    """Count a workload that the admission webhook was asked about. Enumerations alone: a model's name is no reason."""
     if _instruments is not None:
-        _instruments.admission_reviews.labels(decision, reason).inc()
-        _instruments.admission_duration.observe(duration_s)
+        _instruments.admission_reviews.labels(decision.value, reason.value).inc()
+
+
+def admission_answered(seconds: float) -> None:
+    """Time an answer of the admission webhook."""
+    if _instruments is not None:
+        _instruments.admission_duration.observe(seconds)
 
 
 class Attempt:
