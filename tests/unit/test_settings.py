@@ -61,6 +61,8 @@ def test_every_setting_has_a_variable_and_survives_the_way_through_it(tmp_path: 
         "PROCTOR_S3_ENDPOINT_URL": "http://minio:9000",
         "PROCTOR_REGISTRY_URI": "http://mlflow",
         "PROCTOR_DASHBOARD_URL": "https://proctor.example.org",
+        "PROCTOR_ADMISSION_APPROVALS": "proctor/approvals",
+        "PROCTOR_ADMISSION_STALE_S": "60",
         "PROCTOR_NOTIFY": '{"targets": {"a": "json://a"}, "rules": [], "mail": null, "names": {}}',
         "PROCTOR_ENDPOINTS": '{"a": "http://a"}',
         "PROCTOR_OTHER_ENDPOINTS": "none",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from proctor.runtime.settings import Settings
 
 INFERENCE = "inference"
+REGISTRY = "registry"
 ROUTER = "router"
 SCORER = "scorer"
 #: Messages at a time: while one is loaded or stored, the others keep the endpoint busy.
@@ -200,6 +201,10 @@ def worker(
             Timetable.leads = stack.enter_context(leading(LeaseName.from_environment()))
             stack.enter_context(retaining(settings, Timetable.leads))
             stack.enter_context(expiring(settings, Timetable.leads))
+        if service == REGISTRY:
+            from proctor.registry.approvals import keeping_approvals
+
+            stack.enter_context(keeping_approvals(settings))
         stack.enter_context(parts.watched(is_consuming, lambda: write_atomic(ready, b"consuming\n")))
         app.worker_main(_arguments(service, log_level, concurrency))
     return parts.exit_code or next((worker.exitcode or 0 for worker in workers), ExitCode.FAILURE)

@@ -35,7 +35,7 @@ from proctor.runtime.artifacts.location import s3_location
 from proctor.runtime.environment import EnvironmentSettings, Text, variable_of
 from proctor.runtime.operator_text import OperatorText, operator_text
 from proctor.runtime.public_address import public_address
-from proctor.runtime.timing import DEFAULT_TIMING, Timing
+from proctor.runtime.timing import DEFAULT_TIMING, Seconds, Timing
 
 #: The operator's endpoints: a JSON object, or @ and the path of a file that holds one.
 ENDPOINTS = "PROCTOR_ENDPOINTS"
@@ -153,6 +153,10 @@ class Settings(EnvironmentSettings):
     registry_uri: Text | None = Field(default=None, repr=False)
     dashboard_url: Annotated[Text, AfterValidator(public_address)] | None = None
     """Where people reach the gateway's pages; None writes paths of this machine where a report is named."""
+    admission_approvals: Text | None = None
+    """ConfigMap, as `NAMESPACE/NAME`, in which the registry service keeps the list of what stands approved."""
+    admission_stale_s: Seconds = 600.0
+    """For how long that list is good once nobody keeps it any more."""
     notify: _Notifications = Field(default=NOBODY, repr=False)
     """Who is told of decisions, and how they are reached."""
     endpoints: _Endpoints = Field(default_factory=dict)
