@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 from contextlib import ExitStack
 from pathlib import Path
@@ -162,9 +161,11 @@ def gateway(
     from proctor.runtime.grpc.serving import Address
     from proctor.runtime.kubernetes.leader import leading
     from proctor.runtime.kubernetes.lease_name import LeaseName
+    from proctor.runtime.logs.configuring import configure_logging
     from proctor.runtime.metrics.server import TOKEN_VARIABLE as METRICS_TOKEN_VARIABLE
     from proctor.runtime.metrics.server import Address as MetricsAddress
     from proctor.runtime.metrics.server import serving_metrics
+    from proctor.runtime.settings import Settings
 
     metrics_token = os.environ.pop(METRICS_TOKEN_VARIABLE, "")
     tls = tls_of(tls_cert, tls_key, tls_client_ca)
@@ -175,7 +176,7 @@ def gateway(
     limits = Limits()._replace(**{name: value for name, value in given.items() if value is not None})
     if triggers_file is not None and http_port is None:
         raise BadInputError("--triggers needs --http: webhooks come over HTTP")
-    logging.basicConfig(level=log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    configure_logging("gateway", log_level, Settings.from_environment().log_format)
 
     def ready(bound: Address) -> None:
         listens(bound.port)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from contextlib import closing
 from pathlib import Path
@@ -99,6 +98,7 @@ def serve(
     from proctor.perturbation.serving.stream_engine import StreamEngine
     from proctor.runtime.garbage import prepare_for_many_objects
     from proctor.runtime.grpc.own_servers import PERTURBATION
+    from proctor.runtime.logs.configuring import configure_logging
     from proctor.runtime.private import tighten_stores
     from proctor.runtime.records.store import Records
     from proctor.runtime.settings import Settings
@@ -112,7 +112,7 @@ def serve(
     }  # fmt: skip
     limits = Limits()._replace(**{name: value for name, value in given.items() if value is not None})
     settings = Settings.from_environment({**os.environ, "PROCTOR_HOME": str(home)})
-    logging.basicConfig(level=log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    configure_logging("perturbation", log_level, settings.log_format)
     if tls is None and not address.loopback:
         say(
             f"proctor: warning: {listen} serves plain text beyond this machine; give --tls-cert and --tls-key", err=True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import logging
 import os
 import signal
 import threading
@@ -100,6 +99,7 @@ def worker(
 
     from proctor.runtime.files import write_atomic
     from proctor.runtime.garbage import prepare_for_many_objects
+    from proctor.runtime.logs.configuring import adopt_celery, configure_logging
     from proctor.runtime.messaging.broker_loss import SurvivesItsBroker
     from proctor.runtime.messaging.events import KnowsTheExchange
     from proctor.runtime.messaging.foreign_entries import PutsAsideForeignTasks, read_carefully
@@ -124,7 +124,8 @@ def worker(
     settings = worker_settings()
     work_privately()
     tighten_stores(settings.home, settings.artifacts)
-    logging.basicConfig(level=log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    log = configure_logging(service, log_level, settings.log_format)
+    adopt_celery(log)
     if concurrency is None:
         concurrency = _INFERENCE_CONCURRENCY if service == INFERENCE else 1
     ready = settings.home / "run" / f"worker-{service}.ready"
@@ -206,7 +207,7 @@ def worker(
 
             stack.enter_context(keeping_approvals(settings))
         stack.enter_context(parts.watched(is_consuming, lambda: write_atomic(ready, b"consuming\n")))
-        app.worker_main(_arguments(service, log_level, concurrency))
+        app.worker_main([*log.celery_options, *_arguments(service, log_level, concurrency)])
     return parts.exit_code or next((worker.exitcode or 0 for worker in workers), ExitCode.FAILURE)
 
 

@@ -25,6 +25,7 @@ from proctor.gateway.oidc.bearer import Bearers, Verified
 from proctor.gateway.rates import Changes, Rates
 from proctor.runtime.grpc.calls import Places, Turns
 from proctor.runtime.grpc.tokens import Tokens, shown_token
+from proctor.runtime.logs.context import carried
 
 __all__ = ["ForbiddenError", "Front", "UnknownCallerError", "hold_to"]
 
@@ -212,7 +213,7 @@ class Front:
 
     async def run(self, work: Callable[[*Arguments], Result], *args: *Arguments) -> Result:
         """Do what waits for a store in one of the threads."""
-        return await asyncio.get_running_loop().run_in_executor(self._workers, work, *args)
+        return await asyncio.get_running_loop().run_in_executor(self._workers, carried(work), *args)
 
     def leave(self) -> None:
         """End every watch: an audit may take longer than the server has."""

@@ -29,6 +29,7 @@ from proctor.gateway.rpc import audit_pb2 as pb
 from proctor.gateway.status import AuditStatus
 from proctor.runtime.grpc.calls import SMALL_MESSAGE_S, Places, one_message, status_text
 from proctor.runtime.grpc.messages import SMALL_MESSAGE_BYTES, Unreadable, reader
+from proctor.runtime.logs.context import new_request_id, saying
 
 log = logging.getLogger(__name__)
 
@@ -157,6 +158,14 @@ class AuditServicer:
 
         `refused` is the status of what a caller has to mend.
         """
+        with saying(request_id=new_request_id()):
+            async with self._met(context, method, places, refused) as caller:
+                yield caller
+
+    @asynccontextmanager
+    async def _met(
+        self, context: Any, method: str, places: Places, refused: grpc.StatusCode
+    ) -> AsyncIterator[Submitter]:
         try:
             async with self._front.place(context.invocation_metadata(), places) as caller:
                 yield caller

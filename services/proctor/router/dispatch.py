@@ -34,6 +34,7 @@ from proctor.router.stages.registry import state_to_go_on_in, under_way
 from proctor.router.stages.stage import NOTHING_TO_ASK, StageParts, StageUnderWay
 from proctor.router.states import RUNNING, Cause, before
 from proctor.runtime.artifacts.store import ArtifactStore, get_model, put_model
+from proctor.runtime.logs.context import saying
 from proctor.runtime.records.decisions import decision_of
 from proctor.runtime.records.store import AuditState, Records
 from proctor.runtime.redis.presence import Presence
@@ -137,7 +138,8 @@ class Dispatcher:
 
     def fail(self, audit: AuditView, detail: str, **changes: Any) -> None:
         """End an audit that runs with the reason. It stays open: started again, it goes on."""
-        logger.error("audit %s failed: %s", audit.audit_id, detail)
+        with saying(audit_id=audit.audit_id):
+            logger.error("audit %s failed: %s", audit.audit_id, detail)
         self.note_usage(audit)
         if self.advance(audit, Cause.FAILED, AuditState.FAILED, detail=detail, **changes):
             self.handing.leave(audit)
@@ -245,6 +247,10 @@ class Dispatcher:
 
     def _step(self, audit: AuditView) -> tuple[Waiting, ...]:
         """One audit's part of `go_on`; returns who waits for what it leaves."""
+        with saying(audit_id=audit.audit_id):
+            return self._taken_on(audit)
+
+    def _taken_on(self, audit: AuditView) -> tuple[Waiting, ...]:
         stage = under_way(audit)
         if stage is None or audit.inputs.paused:
             return self.handing.stand_back(audit)

@@ -13,6 +13,7 @@ from proctor.router.dispatch import Dispatcher
 from proctor.router.ledger.store import Answer, PlannedShard, Setback
 from proctor.router.pools.store import FIRST_WAIT, LONGEST_WAIT, Outage
 from proctor.router.stages.registry import pool_of, stage_of, under_way
+from proctor.runtime.logs.context import saying
 from proctor.runtime.metrics import recording as metrics
 from proctor.runtime.metrics.recording import Redelivery
 from proctor.runtime.records.store import AuditState
@@ -126,7 +127,9 @@ def _set_back(
         outage = dispatcher.pools.unreachable(pool, *shard, jitter=dispatcher.chance())
     setback = _setback(answer, outage)
     outcome = dispatcher.ledger.fail(*shard, answer.attempt, setback=setback, cause=cause)
-    logger.warning("shard %s, attempt %d: %s, and %s: %s", "/".join(shard), answer.attempt, setback, outcome, cause)
+    with saying(shard_id=answer.shard_id):
+        words = "shard %s, attempt %d: %s, and %s: %s"
+        logger.warning(words, "/".join(shard), answer.attempt, setback, outcome, cause)
     dispatcher.counting.failed(*shard, outcome, _REDELIVERIES.get(setback, Redelivery.FAILED))
     # The credit of an attempt that is not the current one is the current one's.
     if pool is not None and outcome != "stale":

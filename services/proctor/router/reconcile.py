@@ -10,6 +10,7 @@ from proctor.router.counting import count_away
 from proctor.router.dispatch import Dispatcher
 from proctor.router.ledger.store import Setback
 from proctor.router.stages.registry import pool_of, under_way
+from proctor.runtime.logs.context import saying
 from proctor.runtime.metrics.recording import Redelivery
 from proctor.runtime.progress import note_step
 from proctor.runtime.records.store import AuditRecord
@@ -37,17 +38,18 @@ def reconcile(dispatcher: Dispatcher) -> None:
     running, pools = dispatcher.records.running_audits(), list[tuple[str, ...]]()
     for record in running:
         note_step()
-        try:
-            pools.append(inputs_of(record).pools)
-            reconcile_audit(dispatcher, record)
-        except NewerVersionError as error:
-            logger.warning("audit %s is left to another router: %s", record.audit_id, error)
-        except PluginError as error:
-            # It was there when the audit began.
-            dispatcher.fail(view(dispatcher.records, record.audit_id), f"the router could not go on: {error}")
-        except Exception:
-            # What one audit lacks (an artifact, room on a disk) must not keep the others waiting.
-            logger.exception("audit %s cannot be taken on now", record.audit_id)
+        with saying(audit_id=record.audit_id):
+            try:
+                pools.append(inputs_of(record).pools)
+                reconcile_audit(dispatcher, record)
+            except NewerVersionError as error:
+                logger.warning("audit %s is left to another router: %s", record.audit_id, error)
+            except PluginError as error:
+                # It was there when the audit began.
+                dispatcher.fail(view(dispatcher.records, record.audit_id), f"the router could not go on: {error}")
+            except Exception:
+                # What one audit lacks (an artifact, room on a disk) must not keep the others waiting.
+                logger.exception("audit %s cannot be taken on now", record.audit_id)
     count_away(dispatcher.pools, pools)
 
 
@@ -72,7 +74,8 @@ def give_again(
     """Queue a shard again whose worker or message is gone."""
     shard = held.audit_id, held.stage, held.shard_id
     outcome = dispatcher.ledger.fail(*shard, held.attempt, setback=Setback.LOST, cause=cause)
-    logger.warning("shard %s, attempt %d, is lost, and %s: %s", "/".join(shard), held.attempt, outcome, cause)
+    with saying(audit_id=held.audit_id, stage=held.stage, shard_id=held.shard_id):
+        logger.warning("shard %s, attempt %d, is lost, and %s: %s", "/".join(shard), held.attempt, outcome, cause)
     dispatcher.counting.failed(*shard, outcome, redelivery)
     pool = pool_of(audit.inputs, held.stage)
     if outcome != "stale" and pool is not None:

@@ -33,6 +33,7 @@ from proctor.domain.operator_endpoint import (
 from proctor.domain.private_benchmarks import NOTHING_MARKED, PrivateBenchmarks, parse_private_benchmarks
 from proctor.runtime.artifacts.location import s3_location
 from proctor.runtime.environment import EnvironmentSettings, Text, variable_of
+from proctor.runtime.logs.configuring import LogFormat
 from proctor.runtime.operator_text import OperatorText, operator_text
 from proctor.runtime.public_address import public_address
 from proctor.runtime.timing import DEFAULT_TIMING, Seconds, Timing
@@ -178,6 +179,8 @@ class Settings(EnvironmentSettings):
     """For how many days a router keeps prompts and completions at least; None is for as long as their suite says."""
     metrics_scores: Annotated[int, Field(ge=0, le=1_000)] = 50
     """Models, each with a suite, of which a router's metrics tell the Contamination Score; 0 is none."""
+    log_format: LogFormat = LogFormat.TEXT
+    """How workers and servers write their logs."""
     # Excluded, because these two are more than a variable each: `to_environment` adds them.
     hub: InstanceOf[HubAccess] = Field(default=UNSAID_HUB, exclude=True)
     """What suites may read of the Hugging Face Hub; its address and token come from HF_ENDPOINT and HF_TOKEN."""
@@ -203,9 +206,9 @@ class Settings(EnvironmentSettings):
             BadInputError: when PROCTOR_ENDPOINTS, or the file that it names behind an @, describes no endpoints,
                 PROCTOR_PRIVATE_BENCHMARKS no benchmarks, PROCTOR_CEILINGS no ceilings or PROCTOR_NOTIFY no targets,
                 PROCTOR_HUB_DATASETS holds what is no pattern, PROCTOR_OTHER_ENDPOINTS, PROCTOR_LEDGER_CHECK,
-                PROCTOR_RECORDS_MIGRATE or PROCTOR_ENCODER_PRECISION is none of its words, PROCTOR_DASHBOARD_URL is no
-                address of a web page, PROCTOR_ARTIFACTS or the S3 endpoint names no place, or a time limit is no number
-                of seconds or days.
+                PROCTOR_RECORDS_MIGRATE, PROCTOR_ENCODER_PRECISION or PROCTOR_LOG_FORMAT is none of its words,
+                PROCTOR_DASHBOARD_URL is no address of a web page, PROCTOR_ARTIFACTS or the S3 endpoint names no place,
+                or a time limit is no number of seconds or days.
         """
         hub = HubAccess(
             # Set and empty it means none.

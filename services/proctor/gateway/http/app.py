@@ -35,6 +35,7 @@ from proctor.gateway.http.webhooks import webhook_routes
 from proctor.gateway.pages.registry import page_routes
 from proctor.gateway.triggers.traffic import Traffic
 from proctor.registry.webhooks.receiver import Receiver
+from proctor.runtime.logs.context import new_request_id, saying
 
 #: Of every answer. Nothing here is a page; a group of routes that serves pages says its own policy.
 _HEADERS: Final = {
@@ -129,6 +130,10 @@ class _Headed:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with saying(request_id=new_request_id()):
+            await self._answered(scope, receive, send)
+
+    async def _answered(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def headed(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
                 there = {name.lower() for name, _ in message.get("headers", ())}

@@ -21,6 +21,7 @@ from proctor.gateway.triggers.traffic import Traffic
 from proctor.registry.webhooks.events import ForgedError
 from proctor.registry.webhooks.receiver import MAX_BODY_BYTES, Answer, NoSecretError, Receiver
 from proctor.runtime.grpc.calls import Places
+from proctor.runtime.logs.context import carried
 from proctor.runtime.metrics import recording as metrics
 from proctor.runtime.metrics.recording import WebhookOutcome
 
@@ -62,7 +63,7 @@ def webhook_routes(receiver: Receiver, workers: Executor, traffic: Traffic) -> A
             body = await body_of(request, most=MAX_BODY_BYTES, within_s=SMALL_BODY_S)
             loop = asyncio.get_running_loop()
             with traffic.delivery():
-                return await loop.run_in_executor(workers, take, _headers(request), body)
+                return await loop.run_in_executor(workers, carried(take), _headers(request), body)
 
     def route(registry: RegistryKind, take: _Take, summary: str) -> None:
         async def endpoint(request: Request, response: Response) -> Taken:

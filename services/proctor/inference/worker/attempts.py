@@ -21,6 +21,7 @@ from proctor.inference.worker.backend import printable
 from proctor.inference.worker.event_loop import EventLoopThread
 from proctor.inference.worker.shards import Backends, ShardUnanswered
 from proctor.runtime.artifacts.store import ArtifactStore, get_model, put_model
+from proctor.runtime.logs.context import carried, saying
 from proctor.runtime.metrics import recording as metrics
 from proctor.runtime.progress import note_step
 
@@ -93,7 +94,7 @@ class Attempts:
 
     async def _attempt(self, message: RunShards, shard: ShardToRun) -> ShardAnswer:
         started_s = time.monotonic()
-        with metrics.shard_attempt(message.endpoint.backend, message.stage) as attempt:
+        with saying(shard_id=shard.shard_id), metrics.shard_attempt(message.endpoint.backend, message.stage) as attempt:
             answer = await self._answer(message, shard)
             attempt.outcome = metrics.ShardOutcome.of(answer)
         return answer.model_copy(update={"seconds": time.monotonic() - started_s})
@@ -173,7 +174,7 @@ class Attempts:
             self._asking.discard(asking)
 
     async def _in_thread(self, function: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, function)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, carried(function))
 
 
 def _batches(done: SimpleQueue[ShardAnswer | None], count: int) -> Iterator[tuple[ShardAnswer, ...]]:

@@ -16,6 +16,7 @@ from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import EndpointError
 from proctor.domain.trial import Completion, Decoding, FinishReason, Trial
 from proctor.inference.worker.token_counts import believed_input, believed_output
+from proctor.runtime.logs.context import saying
 
 #: A prompt above this is refused before it is sent: no benchmark has one, and 64 of them travel at once.
 MAX_PROMPT_BYTES = 1 << 20
@@ -133,7 +134,8 @@ async def attempt(session: Session, trial: Trial, spec: EndpointSpec, deadline: 
     """The completion of a trial, whatever comes of it."""
     started = time.monotonic()
     try:
-        return await session.ask(trial, deadline=deadline)
+        with saying(trial_id=trial.trial_id):
+            return await session.ask(trial, deadline=deadline)
     except TrialFailure as failure:
         return failed(trial, spec, failure, latency_s=time.monotonic() - started)
 

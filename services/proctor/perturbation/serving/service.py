@@ -22,6 +22,7 @@ from proctor.perturbation.serving.tally import Tally
 from proctor.runtime.grpc.calls import Places, status_text
 from proctor.runtime.grpc.messages import Unreadable, reader
 from proctor.runtime.grpc.tokens import Tokens
+from proctor.runtime.logs.context import carried
 
 log = logging.getLogger(__name__)
 
@@ -137,7 +138,7 @@ class PerturbationService:
 
     async def run(self, work: Callable[[*Arguments], Result], *args: *Arguments) -> Result:
         """Work in the working thread. Cancelling drops it if it has not begun; what has begun is finished unseen."""
-        return await asyncio.get_running_loop().run_in_executor(self._worker, work, *args)
+        return await asyncio.get_running_loop().run_in_executor(self._worker, carried(work), *args)
 
     @asynccontextmanager
     async def _stream(self, context: Any, method: str) -> AsyncIterator[None]:

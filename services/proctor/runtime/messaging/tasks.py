@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import cache
 from typing import Any, TypeVar
@@ -21,6 +21,7 @@ from proctor.domain.messages import QUEUES, Message
 from proctor.runtime import progress
 from proctor.runtime.artifacts.opening import open_artifacts
 from proctor.runtime.artifacts.store import ArtifactStore
+from proctor.runtime.logs.context import saying
 from proctor.runtime.messaging import versions
 from proctor.runtime.messaging.broker_loss import take_refusals_for_losses
 from proctor.runtime.messaging.dead_letters import DeadLetters, Fault
@@ -176,6 +177,10 @@ def handles(
         # Whatever arguments somebody thought of: what is no message goes to the dead letters.
         def task(*arguments: object, **named: object) -> None:
             delivery = _delivery(kind.task, arguments or named.get("message"))
+            with saying(**_said_of(delivery)):
+                taken(delivery)
+
+        def taken(delivery: versions.Delivery) -> None:
             try:
                 with progress.handling(), metrics.message_handling(kind.task, redelivered=redelivered()):
                     handle_counted(_read(kind, delivery))
@@ -194,6 +199,18 @@ def _delivery(task: str, message: Any) -> versions.Delivery:
         return versions.Delivery(task, message)
     request = current_task.request
     return versions.Delivery.of(task, message, vars(request), request.delivery_info or {})
+
+
+def _said_of(delivery: versions.Delivery) -> dict[str, str | None]:
+    """What the log's lines about a message are of, whatever it is."""
+    body: Any = delivery.body
+    stage = body.get("stage") if isinstance(body, Mapping) else None
+    return {
+        "audit_id": delivery.audit_id,
+        "stage": stage if isinstance(stage, str) else None,
+        "task": delivery.task,
+        "message_id": current_task.request.id if current_task else None,
+    }
 
 
 def _read(kind: type[M], delivery: versions.Delivery) -> M:

@@ -58,8 +58,12 @@ class Delivery(NamedTuple):
     @property
     def audit_id(self) -> str | None:
         """The audit that it is of, as far as that can be told of a message that nobody here knows."""
-        event = self.body.get("event")
-        found = event.get("auditId") if isinstance(event, Mapping) else self.body.get("audit_id")
+        # Until it is read, a body is whatever somebody put into the queue.
+        body: Any = self.body
+        if not isinstance(body, Mapping):
+            return None
+        event = body.get("event")
+        found = event.get("auditId") if isinstance(event, Mapping) else body.get("audit_id")
         return found if isinstance(found, str) else None
 
 

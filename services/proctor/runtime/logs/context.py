@@ -1,0 +1,57 @@
+"""Of what a line in the log is: the audit, stage, shard, message or request that is being worked on.
+
+It is set where a piece of work begins, and follows it into coroutines; who hands work to a thread hands it on
+(`carried`). The text format does not show it.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import Final, ParamSpec, TypeVar
+
+#: What a line may be of; all of them are ids and names, and none is a text of a benchmark or a model.
+FIELDS: Final = ("audit_id", "stage", "shard_id", "trial_id", "task", "message_id", "request_id")
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+_context: contextvars.ContextVar[Mapping[str, str]] = contextvars.ContextVar("log_context", default=_NOTHING)
+
+
+@contextmanager
+def saying(**fields: str | None) -> Iterator[None]:
+    """Have the lines of a block be of these, too; what is None says nothing.
+
+    Args:
+        fields: of `FIELDS`.
+    """
+    token = _context.set({**_context.get(), **{name: said for name, said in fields.items() if said is not None}})
+    try:
+        yield
+    finally:
+        _context.reset(token)
+
+
+def said_of_now() -> Mapping[str, str]:
+    """What the lines are of here and now."""
+    return _context.get()
+
+
+def new_request_id() -> str:
+    """What the lines of one call are told by. Drawn here: what a caller says of itself is no part of a log."""
+    return secrets.token_hex(8)
+
+
+def carried(function: Callable[P, T]) -> Callable[P, T]:
+    """A function for another thread, whose lines there are of what they would be here."""
+    context = contextvars.copy_context()
+
+    def run(*arguments: P.args, **named: P.kwargs) -> T:
+        return context.run(function, *arguments, **named)
+
+    return run
