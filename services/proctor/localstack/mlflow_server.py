@@ -1,4 +1,4 @@
-"""`python -m proctor.localstack.mlflow_server FOLDER PORT`: MLflow's own server application, in one process.
+"""`python -m proctor.localstack.mlflow_server FOLDER PORT [HOST [STORE]]`: MLflow's own server application, in one process.
 
 `mlflow server` imports MLflow, prepares the database, and then starts a second process that imports it all again to
 serve. Doing both in one process halves the start (4.7 s instead of 10.2 s on two cores, 0.25 GB instead of 0.5).
@@ -29,14 +29,18 @@ MAX_HEAD_BYTES: Final = 64 << 10
 
 
 def main() -> None:
-    """Serve FOLDER (SQLite database and artifacts) on 127.0.0.1:PORT until SIGTERM, to who knows the password."""
+    """Serve FOLDER (SQLite database and artifacts) on 127.0.0.1:PORT until SIGTERM, to who knows the password.
+
+    An image gives another HOST to listen on, and may give another STORE than the folder's database.
+    """
     folder, port = Path(sys.argv[1]).absolute(), int(sys.argv[2])
+    host, *stores = sys.argv[3:] or [LOOPBACK]
     password = os.environ.pop(PASSWORD_VARIABLE, "")
     if not password:
         sys.exit(f"{PASSWORD_VARIABLE} is not set, and without it every user of this machine could write here")
     folder.mkdir(parents=True, exist_ok=True)
     database = folder / "mlflow.db"
-    store = f"sqlite:///{database}"
+    store = stores[0] if stores else f"sqlite:///{database}"
     # Read while MLflow is imported, so they come before any import of it. So does uvicorn: only when that is loaded
     # does MLflow put its Host and CORS checks, which keep a browser's pages out, into the Flask part.
     os.environ.update(
@@ -62,7 +66,7 @@ def main() -> None:
     from mlflow.version import VERSION
 
     empty = Path(sys.prefix) / "share" / "proctor" / f"mlflow-{VERSION}-empty.db"
-    is_new = not database.exists()
+    is_new = not stores and not database.exists()
     if is_new and empty.is_file():
         _copy_atomic(empty, database)
     initialize_backend_stores(store, store, "mlflow-artifacts:/")
@@ -71,7 +75,7 @@ def main() -> None:
     guarded = BasicAuth(app, USER, password, realm="MLflow of a local Proctor stack")
     uvicorn.run(
         guarded,
-        host=LOOPBACK,
+        host=host,
         port=port,
         log_level="warning",
         timeout_graceful_shutdown=2,

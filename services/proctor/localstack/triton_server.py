@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from proctor.domain.errors import StackError
+from proctor.domain.host import LOOPBACK
 from proctor.runtime.private import make_folder
 
 #: Path of another `tritonserver` binary, instead of the one in the environment.
@@ -137,12 +138,13 @@ class TritonSockets(NamedTuple):
 
 
 def triton_command(
-    bundle: Path, *, http_port: int, grpc_port: int, metrics_port: int, runtime_dir: Path
+    bundle: Path, *, http_port: int, grpc_port: int, metrics_port: int, runtime_dir: Path, host: str = LOOPBACK
 ) -> ServiceCommand:
     """The command that serves the models of a bundle on loopback, to everybody on this machine.
 
     Args:
         bundle: folder whose `models/` is a Triton model repository.
+        host: where else it listens; Triton asks nobody who he is, so that is for a network that guards it.
         runtime_dir: folder of this one server, to which the backend's files are linked. Shared-memory regions that
             a killed server of the same folder left behind are removed, so two servers must not share it.
 
@@ -150,11 +152,11 @@ def triton_command(
         StackError: no Triton server can be started here, or the bundle has no models.
     """
     listening = [
-        "--http-address=127.0.0.1",
+        f"--http-address={host}",
         f"--http-port={http_port}",
-        "--grpc-address=127.0.0.1",
+        f"--grpc-address={host}",
         f"--grpc-port={grpc_port}",
-        "--metrics-address=127.0.0.1",
+        f"--metrics-address={host}",
         f"--metrics-port={metrics_port}",
     ]
     return _command(bundle, listening, runtime_dir)
