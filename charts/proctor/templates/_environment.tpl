@@ -36,7 +36,7 @@ migrate: [records]
 {{- if .Values.valkey.enabled }}{{ .Values.valkey.tls.existingSecret }}{{ else }}{{ .Values.redis.caSecret }}{{ end -}}
 {{- end -}}
 {{- define "proctor.caSecret.records" -}}
-{{- if not .Values.postgresql.enabled }}{{ .Values.records.caSecret }}{{ end -}}
+{{- if .Values.postgresql.enabled }}{{ .Values.postgresql.tls.existingSecret }}{{ else }}{{ .Values.records.caSecret }}{{ end -}}
 {{- end -}}
 
 {{/* What all services are told and is no secret: the ConfigMap that every pod takes its environment from. */}}

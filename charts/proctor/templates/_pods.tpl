@@ -122,17 +122,15 @@ initContainers:
     image: {{ include "proctor.image" (dict "root" $root "target" (.target | default .component)) }}
     imagePullPolicy: {{ $root.Values.image.pullPolicy }}
     command: [sh, -c, "until proctor records version; do sleep 1; done"]
-    envFrom:
-      - configMapRef:
-          name: {{ include "proctor.fullname" $root }}-environment
     env:
-      {{- include "proctor.variables" . | nindent 6 }}
+      - {name: PROCTOR_HOME, value: /var/lib/proctor}
+      {{- include "proctor.variables" (dict "root" $root "component" "migrate") | nindent 6 }}
     securityContext:
       {{- include "proctor.containerSecurity" $root | nindent 6 }}
     resources:
       {{- toYaml $root.Values.migrations.resources | nindent 6 }}
     volumeMounts:
-      {{- toYaml $storage.mounts | nindent 6 }}
+      {{- toYaml (include "proctor.storage" (dict "root" $root "component" "migrate") | fromYaml).mounts | nindent 6 }}
 {{- end }}
 containers:
   - name: {{ .component }}
@@ -150,6 +148,9 @@ containers:
           name: {{ include "proctor.fullname" $root }}-environment
     {{- end }}
     env:
+      {{- if eq .component "migrate" }}
+      - {name: PROCTOR_HOME, value: /var/lib/proctor}
+      {{- end }}
       {{- include "proctor.variables" . | nindent 6 }}
       {{- with .env }}
       {{- toYaml . | nindent 6 }}

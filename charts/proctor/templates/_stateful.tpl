@@ -135,30 +135,32 @@ readinessProbe:
 
 {{- define "proctor.postgresqlEnvironment" -}}
 - {name: POSTGRES_PASSWORD_FILE, value: /var/run/secrets/proctor/password/password}
-- {name: POSTGRES_USER, value: proctor}
-- {name: POSTGRES_DB, value: proctor}
+{{- if .Values.postgresql.tls.existingSecret }}
+- {name: POSTGRES_TLS_CERT_FILE, value: /var/run/secrets/proctor/tls/tls.crt}
+- {name: POSTGRES_TLS_KEY_FILE, value: /var/run/secrets/proctor/tls/tls.key}
+{{- end }}
 {{- end -}}
 
 {{- define "proctor.postgresqlProbes" -}}
 startupProbe:
-  exec: {command: [postgresql-ready]}
+  exec: {command: [pg_isready, --host=127.0.0.1, --quiet]}
   periodSeconds: 1
   timeoutSeconds: 5
   failureThreshold: 300
 livenessProbe:
-  exec: {command: [postgresql-ready]}
+  exec: {command: [pg_isready, --host=127.0.0.1, --quiet]}
   periodSeconds: 20
   timeoutSeconds: 10
   failureThreshold: 6
 readinessProbe:
-  exec: {command: [postgresql-ready]}
+  exec: {command: [pg_isready, --host=127.0.0.1, --quiet]}
   periodSeconds: 10
   timeoutSeconds: 5
   failureThreshold: 3
 {{- end -}}
 
 {{- define "proctor.mlflowEnvironment" -}}
-- {name: PROCTOR_MLFLOW_PASSWORD_FILE, value: /var/run/secrets/proctor/password/password}
+- {name: MLFLOW_PASSWORD_FILE, value: /var/run/secrets/proctor/password/password}
 {{- end -}}
 
 {{- define "proctor.mlflowProbes" -}}

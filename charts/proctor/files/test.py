@@ -1,0 +1,108 @@
+"""`helm test`: audits both reference models through the gateway, and reads from the registry what was written there.
+
+The clean model is to be approved and the one that has memorised items is to be blocked: anything else fails the test.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from proctor.cli.demo import demo_suite
+from proctor.runtime.settings import default_bundle
+
+#: The exit code of `proctor audit submit --watch`, the decision in the registry, and the aliases of the version.
+EXPECTED = {"reference-clean": (0, "approve", {"proctor-approved"}), "reference-leaked": (4, "block", set())}
+#: The registry is written after the decision, which is what the command waits for.
+REGISTRY_S = 60.0
+
+
+def main() -> int:
+    """Audit both models side by side; 0 when each gets the decision that it should."""
+    with tempfile.TemporaryDirectory() as folder:
+        audits = {name: begin(name, Path(folder)) for name in EXPECTED}
+        faults = [fault for name, audit in audits.items() for fault in judge(name, audit)]
+    for fault in faults:
+        print(f"FAILED: {fault}", flush=True)
+    return 1 if faults else 0
+
+
+def begin(name: str, folder: Path) -> subprocess.Popen[str]:
+    """An audit of a reference model on the pool that is tested, as a process that ends with its decision."""
+    suite = json.loads(demo_suite(name, default_bundle()))
+    suite["model_config"]["endpoint"] = os.environ["PROCTOR_TEST_POOL"]
+    file = folder / f"{name}.json"
+    file.write_text(json.dumps(suite), "utf-8")
+    command = ["proctor", "audit", "submit", str(file), "--watch", "--format", "json"]
+    print(f"auditing {name}", flush=True)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def judge(name: str, audit: subprocess.Popen[str]) -> list[str]:
+    """What is wrong with the end of an audit, and with what the registry says of it."""
+    code, decision, aliases = EXPECTED[name]
+    told = audit.communicate()[0].strip().splitlines()
+    print(f"{name}: exit code {audit.returncode}", flush=True)
+    if audit.returncode != code:
+        return [f"{name} ended with exit code {audit.returncode}, not {code}: {told[-1] if told else 'it said nothing'}"]
+    uri = os.environ.get("PROCTOR_REGISTRY_URI", "")
+    if not uri.startswith("http"):
+        print(f"{name}: the registry is none whose interface this test knows", flush=True)
+        return []
+    end = time.monotonic() + REGISTRY_S
+    while True:
+        found = written(uri, name)
+        if found == (decision, aliases):
+            print(f"{name}: {decision}, with the aliases {sorted(aliases)} in the registry", flush=True)
+            return []
+        if time.monotonic() > end:
+            return [f"{name} has {found} in the registry, not {(decision, aliases)}"]
+        time.sleep(1.0)
+
+
+def written(uri: str, name: str) -> tuple[str | None, set[str]]:
+    """The decision in the tags of a model's newest version, and Proctor's aliases of that version."""
+    model = asked(uri, f"registered-models/get?name={name}").get("registered_model", {})
+    query = urllib.parse.urlencode({"filter": f"name='{name}'", "max_results": 200})
+    versions = asked(uri, f"model-versions/search?{query}").get("model_versions", [])
+    if not versions:
+        return None, set()
+    newest = max(versions, key=lambda one: int(one["version"]))
+    tags = {tag["key"]: tag["value"] for tag in newest.get("tags", [])}
+    aliases = {
+        one["alias"]
+        for one in model.get("aliases", [])
+        if one["version"] == newest["version"] and one["alias"].startswith("proctor-")
+    }
+    return tags.get("proctor.decision"), aliases
+
+
+def asked(uri: str, path: str) -> dict[str, Any]:
+    """What MLflow's interface answers; nothing where it knows no such model."""
+    parts = urllib.parse.urlsplit(uri)
+    place = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl().rstrip("/")
+    request = urllib.request.Request(f"{place}/api/2.0/mlflow/{path}")
+    if parts.username is not None:
+        known = f"{urllib.parse.unquote(parts.username)}:{urllib.parse.unquote(parts.password or '')}"
+        request.add_header("Authorization", "Basic " + base64.b64encode(known.encode()).decode())
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return dict(json.load(answer))
+    except urllib.error.HTTPError as error:
+        if error.code == 404:
+            return {}
+        raise
+
+
+if __name__ == "__main__":
+    sys.exit(main())
