@@ -145,3 +145,17 @@ def parse(text: str) -> dict[str, Any]:
     from helm_python.chart import values_from_yaml
 
     return values_from_yaml(text) if text.strip() else {}
+
+
+def told(one: Mapping[str, Any]) -> str:
+    """An object as text, without what is drawn for each installation, and what changes with it."""
+    if one["kind"] == "Secret":
+        keys = {**(one.get("data") or {}), **(one.get("stringData") or {})}
+        return json.dumps([one["metadata"], sorted(keys)], sort_keys=True)
+    return json.dumps(dict(_without_checksums(one)), sort_keys=True)
+
+
+def _without_checksums(value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key, below in value.items():
+        if not str(key).startswith("checksum/"):
+            yield key, dict(_without_checksums(below)) if isinstance(below, Mapping) else below

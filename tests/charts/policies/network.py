@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from ipaddress import ip_address, ip_network
 from typing import Any, Final, NamedTuple
 
-from tests.charts.manifests import Manifest, Pod, labels_of, pods, port_numbers, selects, title
+from tests.charts.manifests import Manifest, Pod, pods, port_numbers, selects, title
 from tests.charts.policies.policy import policy
 from tests.charts.rendering import Release
 
@@ -184,20 +184,18 @@ def _rules_of(one: Manifest) -> Iterator[Rule]:
 
 def _numbers(rule: Rule) -> set[int]:
     """The ports of a rule that are given by number; one without ports is asked for HTTP's."""
-    given = {
-        number
-        for port in rule.ports
-        if isinstance(port.get("port"), int)
-        for number in range(port["port"], int(port.get("endPort", port["port"])) + 1)
-    }
+    given: set[int] = set()
+    for port in rule.ports:
+        first = port.get("port")
+        if isinstance(first, int):
+            given.update(range(first, int(port.get("endPort") or first) + 1))
     return given if rule.ports else {METADATA_PORT}
 
 
 def _flows(release: Release, here: list[Pod], direction: str) -> Iterator[tuple[str, str, int]]:
     """Sender, taker and port of what rules of one direction allow among the release's own pods.
 
-    Rules that take in pods of other namespaces are counted where they take in the release's, too. One that names
-    nobody, or a block of addresses, is about others.
+    A rule that names all of a namespace, nobody or a block of addresses is about others.
     """
     for pod in here:
         for one in _of(release, pod):
@@ -221,7 +219,7 @@ def _is_peer(peer: dict[str, Any], pod: Pod) -> bool:
     own = pod.owner["metadata"].get("namespace", "")
     if namespaces is not None and not selects(namespaces, {_NAMESPACE: own}):
         return False
-    if namespaces is not None and not peer.get("podSelector"):
+    if not (peer.get("podSelector") or {}):
         # All of a namespace: meant for others, such as Prometheus' own.
         return False
-    return selects(peer.get("podSelector"), pod.labels) and bool(labels_of(pod.template))
+    return selects(peer.get("podSelector"), pod.labels)

@@ -118,6 +118,13 @@ def _ours(release: Release) -> Iterator[Container]:
 
 
 def _expanded_elsewhere(release: Release, container: Container, name: str) -> bool:
-    """A variable that stands only in others', as a URL's password does."""
+    """A variable that stands only in others', as a URL's password does, or in the container's own script."""
     told = [value for value in variables(release, container).values() if isinstance(value, str)]
-    return any(f"$({name})" in value for value in (*told, *container.command))
+    used = re.compile(rf"\$[({{]?{name}\b|[\"']{name}[\"']")
+    return any(used.search(text) for text in (*told, *container.command, *_scripts(release, container)))
+
+
+def _scripts(release: Release, container: Container) -> Iterator[str]:
+    for volume in container.pod.volumes:
+        held = release.find("ConfigMap", str((volume.get("configMap") or {}).get("name")))
+        yield from strings((held or {}).get("data"))
