@@ -49,7 +49,7 @@ _STORED_AT_ONCE = 8
 #: And of their prompts: eight of the usual length have half of that.
 _STORED_CHARACTERS = packs.SHARD_PROMPT_BYTES
 #: Windows that the queue holds at least, while parts are left: planning one must not keep workers waiting.
-_WINDOWS_QUEUED = 2
+WINDOWS_QUEUED = 2
 #: A credit whose shard is not leased after so long was claimed by a router that died.
 _CLAIM_TIME = timedelta(seconds=10)
 #: A pool has work for so many looks of the reconciler, each of which says so, when nothing more is heard of it.
@@ -98,7 +98,7 @@ class HandingOut:
 
     def runs_low(self, standing: Standing, room: Room) -> bool:
         """Whether another part of a stage has to be planned, so that workers never wait for one."""
-        return standing.more and standing.queued < _WINDOWS_QUEUED * room.capacity
+        return standing.more and standing.queued < WINDOWS_QUEUED * room.capacity
 
     def lay_down(
         self, audit: AuditView, stage: StageUnderWay, parts: StageParts, room: Room, standing: Standing

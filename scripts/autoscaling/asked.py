@@ -1,0 +1,164 @@
+"""The router's side: stages under way, what of them is planned, queued, outstanding and done.
+
+How large shards are, how many travel together and how many may be outstanding is asked of the product's own functions
+(`proctor.router.pools.packs` and `.sharing`), and so is how far ahead is planned. One pool; audits take turns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass, field
+
+from autoscaling.traces import AskedAudit, AskedStage
+from proctor.domain.manifest import CHUNK_ITEMS
+from proctor.router.handing_out import WINDOWS_QUEUED
+from proctor.router.pools import packs, sharing
+
+
+@dataclass(eq=False)
+class Stage:
+    """A stage under way: counts of its shards."""
+
+    audit: AskedAudit
+    number: int
+    """Of the stage in its audit; -1 is the probe of the endpoint, one small message."""
+    since_s: float
+    trial_tokens: float
+    shard_tokens: float
+    together: int
+    quick: bool
+    total: int
+    part: int
+    planned: int = 0
+    begun: int = 0
+    """Handed out, and not handed back."""
+    done: int = 0
+
+    @property
+    def queued(self) -> int:
+        """Planned, and outstanding to nobody."""
+        return self.planned - self.begun
+
+    @property
+    def left(self) -> int:
+        """Not handed out, planned or not."""
+        return self.total - self.begun
+
+
+@dataclass(frozen=True)
+class Pack:
+    """A message: shards of a stage that a slot has at once."""
+
+    stage: Stage
+    shards: int
+
+    @property
+    def tokens(self) -> float:
+        """What the model has to write for it."""
+        return self.shards * self.stage.shard_tokens
+
+
+@dataclass
+class Asked:
+    """Everything that a pool is asked."""
+
+    slot_tokens_s: float
+    """Tokens a second that one slot gets of servers that have nothing else to do."""
+    under_way: deque[Stage] = field(default_factory=deque)
+    """Stages with shards that are not handed out; who was served stands last."""
+    messages: deque[Pack] = field(default_factory=deque)
+    """The broker's list."""
+    in_hand: int = 0
+    """Packs that slots have."""
+    work: int = 0
+    """Shards planned and not done: the gauge."""
+    unplanned: int = 0
+
+    def probe(self, audit: AskedAudit, now_s: float) -> None:
+        """An audit waits for a probe of its endpoint."""
+        self._begin(
+            Stage(audit, -1, now_s, trial_tokens=1.0, shard_tokens=1.0, together=1, quick=True, total=1, part=1)
+        )
+
+    def stage(self, audit: AskedAudit, number: int, now_s: float) -> None:
+        """A stage begins."""
+        asked: AskedStage = audit.stages[number]
+        pace_s = asked.output_tokens / self.slot_tokens_s
+        trials = packs.shard_trials(pace_s)
+        together = packs.shards_together(pace_s, trials)
+        self._begin(
+            Stage(
+                audit,
+                number,
+                now_s,
+                trial_tokens=asked.output_tokens,
+                shard_tokens=asked.output_tokens * min(trials, asked.trials),
+                together=together,
+                quick=packs.is_quick(pace_s, trials, together),
+                total=math.ceil(asked.trials / trials),
+                part=math.ceil(CHUNK_ITEMS * asked.trials_an_item / trials),
+            )
+        )
+
+    def _begin(self, stage: Stage) -> None:
+        self.under_way.append(stage)
+        self.unplanned += stage.total
+        self._plan(stage, stage.part)
+
+    def _plan(self, stage: Stage, shards: int) -> None:
+        more = min(shards, stage.total - stage.planned)
+        stage.planned += more
+        self.work += more
+        self.unplanned -= more
+
+    def hand_out(self, slots: int) -> None:
+        """Send what there is room for, as many live slots as there are."""
+        while self.under_way:
+            stage = self.under_way[0]
+            n_packs = sharing.outstanding(slots, "", {}, quick=stage.quick)
+            # Planned ahead until the queue holds so many windows.
+            while stage.planned < stage.total and stage.queued < WINDOWS_QUEUED * n_packs * stage.together:
+                self._plan(stage, stage.part)
+            if self.in_hand + len(self.messages) >= n_packs:
+                return
+            shards = min(stage.together, stage.queued)
+            stage.begun += shards
+            self.messages.append(Pack(stage, shards))
+            self.under_way.popleft()
+            if stage.left:
+                self.under_way.append(stage)
+
+    def take(self) -> Pack | None:
+        """A slot takes a message."""
+        if not self.messages:
+            return None
+        self.in_hand += 1
+        return self.messages.popleft()
+
+    def answer(self, pack: Pack) -> bool:
+        """A pack is done; returns whether its stage is."""
+        self.in_hand -= 1
+        self.work -= pack.shards
+        pack.stage.done += pack.shards
+        return pack.stage.done == pack.stage.total
+
+    def hand_back(self, pack: Pack) -> None:
+        """A worker leaves before a pack is done: its shards are queued again, before all others."""
+        self.in_hand -= 1
+        stage = pack.stage
+        was_out = stage.left == 0
+        stage.begun -= pack.shards
+        if was_out:
+            self.under_way.appendleft(stage)
+
+    def oldest_s(self, now_s: float) -> float:
+        """Age of the oldest shard that no slot has begun."""
+        ages = [now_s - stage.since_s for stage in self.under_way]
+        ages += [now_s - pack.stage.since_s for pack in self.messages]
+        return max(ages, default=0.0)
+
+    @property
+    def every_queued(self) -> int:
+        """Shards that no slot has: what a list would hold if all were published at once."""
+        return sum(stage.left for stage in self.under_way) + sum(pack.shards for pack in self.messages)
