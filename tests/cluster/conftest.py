@@ -19,10 +19,11 @@ from tests.cluster.deployment import SUMS_LABELS
 from tests.cluster.images import ensure_images
 from tests.cluster.kit import KIT, Cluster, any_cluster, cache_folder
 from tests.cluster.release import Release
+from tests.cluster.walk import run_block, sections
 
 #: Files that use the release, in the order in which they must run; all others come before them.
-_ORDER: Final = ("test_install", "test_upgrade", "test_scaling", "test_faults", "test_reach", "test_access",
-                 "test_prometheus", "test_walk", "test_uninstall")  # fmt: skip
+_ORDER: Final = ("test_walk", "test_upgrade", "test_scaling", "test_faults", "test_reach", "test_access",
+                 "test_prometheus", "test_uninstall")  # fmt: skip
 _TARGETS: Final = ("router", "perturbation", "inference", "scorer", "registry", "gateway", "notifier", "triton",
                    "valkey", "postgresql", "mlflow", "prometheus")  # fmt: skip
 
@@ -57,9 +58,20 @@ def images(cluster: Cluster) -> None:
 
 @pytest.fixture(scope="session")
 def release(cluster: Cluster, images: None) -> Iterator[Release]:
-    """A release that the first test installs, in a namespace of the restricted profile."""
-    with cluster.namespace("proctor") as namespace:
-        yield Release(cluster, namespace)
+    """The release that a reader of docs/kubernetes.md installs, in a namespace of the restricted profile."""
+    release = Release(cluster, "proctor")
+    if cluster.run("get", "namespace", release.namespace).returncode == 0:
+        if not cluster.is_kit:
+            pytest.fail(f"the cluster has a namespace {release.namespace} already: the tests would take it away")
+        cluster.kubectl("delete", "namespace", release.namespace, "--timeout=120s", within_s=130)
+    began = time.monotonic()
+    try:
+        for block in sections()["Install"]:
+            run_block(cluster, block)
+        release.installed_s = time.monotonic() - began
+        yield release
+    finally:
+        cluster.run("delete", "namespace", release.namespace, "--ignore-not-found", "--wait=false")
 
 
 @pytest.fixture(scope="session")

@@ -53,6 +53,11 @@ class Cluster:
         return self.folder is not None
 
     @property
+    def kubectl_folder(self) -> str:
+        """Where the command of that name lies."""
+        return str(Path(self._kubectl).parent)
+
+    @property
     def environment(self) -> dict[str, str]:
         """Of a process that is to talk to the cluster."""
         return os.environ | {"KUBECONFIG": str(self.kubeconfig)}

@@ -26,6 +26,8 @@ class Release:
 
     def __init__(self, cluster: Cluster, namespace: str, *, name: str = "proctor") -> None:
         self.cluster, self.namespace, self.name = cluster, namespace, name
+        self.installed_s = 0.0
+        """Seconds from nothing until all of it was ready."""
         self._helm = shutil.which("helm", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}") or missing(
             "Helm's command is missing: run scripts/setup_helm.sh"
         )
@@ -42,10 +44,6 @@ class Release:
             )
         return ran.stdout
 
-    def install(self, values: Mapping[str, Any], *, within_s: float = INSTALL_S) -> str:
-        """Install, and wait until all of it is ready; returns the notes."""
-        return self._apply("install", values, within_s)
-
     def upgrade(self, values: Mapping[str, Any], *, within_s: float = INSTALL_S) -> str:
         """Upgrade, and wait until all of it is ready."""
         return self._apply("upgrade", values, within_s)
@@ -61,18 +59,10 @@ class Release:
             raise CommandError(f"helm {action}: {ran.stderr.strip()}\n{self.state()}")
         return ran.stdout
 
-    def rollback(self, revision: int, *, within_s: float = INSTALL_S) -> None:
-        """Go back to an earlier revision, and wait until all of it is ready."""
+    def rollback(self, *, within_s: float = INSTALL_S) -> None:
+        """Go back to the revision before, and wait until all of it is ready."""
         wait = ("--wait", "--timeout", f"{within_s:.0f}s")
-        self.helm("rollback", self.name, str(revision), *wait, within_s=within_s)
-
-    def test(self, *, within_s: float = INSTALL_S) -> str:
-        """`helm test`; returns what its pods logged."""
-        return self.helm("test", self.name, "--logs", "--timeout", f"{within_s:.0f}s", within_s=within_s)
-
-    def uninstall(self) -> None:
-        """Take it away, and wait until its pods are gone."""
-        self.helm("uninstall", self.name, "--wait", "--timeout", "180s", within_s=200)
+        self.helm("rollback", self.name, *wait, within_s=within_s)
 
     def secret(self, name: str, key: str) -> str:
         """One value of a Secret."""

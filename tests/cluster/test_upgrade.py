@@ -54,7 +54,7 @@ def test_an_upgrade_during_an_audit_loses_and_doubles_nothing(
 
 def test_a_rollback_during_an_audit_does_not_either(release: Release, gateway: Gateway, suite: Path, calm: str) -> None:
     audit_id = _submit_and_wait_for_answers(gateway, suite)
-    release.rollback(2)
+    release.rollback()
     audit = gateway.decided([audit_id], within_s=300)[audit_id]
     assert audit["decision"]["report_digest"] == calm
     pods = release.pods("router")
