@@ -1,4 +1,4 @@
-"""`python -m proctor.localstack.mlflow_server FOLDER PORT [HOST [STORE]]`: MLflow's own server application, in one process.
+"""`python -m proctor.localstack.mlflow_server FOLDER PORT [HOST [STORE]]`: MLflow's own server, in one process.
 
 `mlflow server` imports MLflow, prepares the database, and then starts a second process that imports it all again to
 serve. Doing both in one process halves the start (4.7 s instead of 10.2 s on two cores, 0.25 GB instead of 0.5).
