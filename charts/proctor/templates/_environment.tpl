@@ -162,6 +162,10 @@ private-benchmarks.json: {{ toJson . | quote }}
 - name: PROCTOR_LEADER_LEASE
   value: {{ $root.Release.Namespace }}/{{ include "proctor.fullname" $root }}-{{ .component }}
 {{- end }}
+{{- if and (eq .component "registry") (eq $values.admission.mode "policy") }}
+- name: PROCTOR_ADMISSION_APPROVALS
+  value: {{ $root.Release.Namespace }}/{{ include "proctor.fullname" $root }}-approvals
+{{- end }}
 {{- if and (eq .component "registry") $values.registry.events }}
 - name: PROCTOR_KUBERNETES_EVENTS
   value: "1"
