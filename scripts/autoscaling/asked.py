@@ -9,11 +9,15 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import dataclass, field
+from typing import Final
 
 from autoscaling.traces import AskedAudit, AskedStage
 from proctor.domain.manifest import CHUNK_ITEMS
 from proctor.router.handing_out import WINDOWS_QUEUED
 from proctor.router.pools import packs, sharing
+
+#: Weight of the newest pack in the pace, as the router's pools weigh it.
+_NEWEST: Final = 0.2
 
 
 @dataclass(eq=False)
@@ -26,8 +30,8 @@ class Stage:
     since_s: float
     trial_tokens: float
     shard_tokens: float
-    together: int
-    quick: bool
+    trials: int
+    """Of a shard."""
     total: int
     part: int
     planned: int = 0
@@ -63,8 +67,6 @@ class Pack:
 class Asked:
     """Everything that a pool is asked."""
 
-    slot_tokens_s: float
-    """Tokens a second that one slot gets of servers that have nothing else to do."""
     under_way: deque[Stage] = field(default_factory=deque)
     """Stages with shards that are not handed out; who was served stands last."""
     messages: deque[Pack] = field(default_factory=deque)
@@ -74,19 +76,17 @@ class Asked:
     work: int = 0
     """Shards planned and not done: the gauge."""
     unplanned: int = 0
+    pace_s: float | None = None
+    """Seconds a trial that slots were seen to take: what the size of shards and packs follows."""
 
     def probe(self, audit: AskedAudit, now_s: float) -> None:
         """An audit waits for a probe of its endpoint."""
-        self._begin(
-            Stage(audit, -1, now_s, trial_tokens=1.0, shard_tokens=1.0, together=1, quick=True, total=1, part=1)
-        )
+        self._begin(Stage(audit, -1, now_s, trial_tokens=1.0, shard_tokens=1.0, trials=1, total=1, part=1))
 
     def stage(self, audit: AskedAudit, number: int, now_s: float) -> None:
         """A stage begins."""
         asked: AskedStage = audit.stages[number]
-        pace_s = asked.output_tokens / self.slot_tokens_s
-        trials = packs.shard_trials(pace_s)
-        together = packs.shards_together(pace_s, trials)
+        trials = packs.shard_trials(self.pace_s)
         self._begin(
             Stage(
                 audit,
@@ -94,8 +94,7 @@ class Asked:
                 now_s,
                 trial_tokens=asked.output_tokens,
                 shard_tokens=asked.output_tokens * min(trials, asked.trials),
-                together=together,
-                quick=packs.is_quick(pace_s, trials, together),
+                trials=trials,
                 total=math.ceil(asked.trials / trials),
                 part=math.ceil(CHUNK_ITEMS * asked.trials_an_item / trials),
             )
@@ -116,13 +115,15 @@ class Asked:
         """Send what there is room for, as many live slots as there are."""
         while self.under_way:
             stage = self.under_way[0]
-            n_packs = sharing.outstanding(slots, "", {}, quick=stage.quick)
+            together = packs.shards_together(self.pace_s, stage.trials)
+            quick = packs.is_quick(self.pace_s, stage.trials, together)
+            n_packs = sharing.outstanding(slots, "", {}, quick=quick)
             # Planned ahead until the queue holds so many windows.
-            while stage.planned < stage.total and stage.queued < WINDOWS_QUEUED * n_packs * stage.together:
+            while stage.planned < stage.total and stage.queued < WINDOWS_QUEUED * n_packs * together:
                 self._plan(stage, stage.part)
             if self.in_hand + len(self.messages) >= n_packs:
                 return
-            shards = min(stage.together, stage.queued)
+            shards = min(together, stage.queued)
             stage.begun += shards
             self.messages.append(Pack(stage, shards))
             self.under_way.popleft()
@@ -136,9 +137,12 @@ class Asked:
         self.in_hand += 1
         return self.messages.popleft()
 
-    def answer(self, pack: Pack) -> bool:
-        """A pack is done; returns whether its stage is."""
+    def answer(self, pack: Pack, took_s: float) -> bool:
+        """A pack is done after so long; returns whether its stage is."""
         self.in_hand -= 1
+        if pack.stage.number >= 0:
+            seen_s = took_s / (pack.shards * pack.stage.trials)
+            self.pace_s = seen_s if self.pace_s is None else self.pace_s + _NEWEST * (seen_s - self.pace_s)
         self.work -= pack.shards
         pack.stage.done += pack.shards
         return pack.stage.done == pack.stage.total

@@ -36,6 +36,10 @@ class Policy(StrEnum):
     WHOLE_LIST = "KEDA, list length, all published at once"
 
 
+#: In the order in which they are shown.
+DAY_POLICIES: Final = tuple(Policy)
+
+
 @dataclass(frozen=True)
 class Fleet:
     """What one pool is made of. Defaults are assumptions that docs/scaling.md names."""
@@ -51,6 +55,8 @@ class Fleet:
     gpu_requests: int = 256
     """Requests that a GPU pod serves at once; further ones wait in its queue."""
     gpus_a_pod: int = 1
+    engine_queues: bool = True
+    """Whether requests wait in the backend's engine, as vLLM's do: Triton's queue is empty then."""
     worker_start_s: float = 12.0
     gpu_start_s: float = 150.0
     grace_s: float = 45.0
@@ -145,7 +151,7 @@ class Day:
         fixed: int | None = None,
     ) -> None:
         self.fleet, self.policy, self.every_s = fleet, policy, every_s
-        self.asked = Asked(fleet.slot_tokens_s)
+        self.asked = Asked()
         self.outcome = Outcome(policy)
         self._sizing = under(sizing, policy, fleet)
         self._rng = np.random.default_rng(seed)
@@ -153,7 +159,8 @@ class Day:
         self._order = itertools.count()
         self._now_s = 0.0
         self._given = 0.0
-        self._running: list[tuple[float, int, Pod, Pack]] = []
+        self._running: list[tuple[float, int, float, Pod, Pack]] = []
+        """When it ends in tokens given, a number, since when, where, what."""
         self._dropped = set[int]()
         self._busy = 0
         self._request_tokens = 0.0
@@ -235,7 +242,7 @@ class Day:
 
     def _finish_due(self) -> None:
         while self._running and self._running[0][0] <= self._given + _NOTHING:
-            _, number, pod, pack = heapq.heappop(self._running)
+            _, number, since_s, pod, pack = heapq.heappop(self._running)
             if number in self._dropped:
                 self._dropped.discard(number)
                 continue
@@ -248,7 +255,7 @@ class Day:
                     self.workers.end(self._now_s, pod)
             else:
                 self._free.append(pod)
-            if self.asked.answer(pack):
+            if self.asked.answer(pack, self._now_s - since_s):
                 self._stage_over(pack)
 
     # Audits.
@@ -284,7 +291,8 @@ class Day:
             pod.busy += 1
             self._busy += 1
             self._request_tokens += pack.stage.trial_tokens
-            heapq.heappush(self._running, (self._given + pack.tokens, next(self._order), pod, pack))
+            due = self._given + pack.tokens
+            heapq.heappush(self._running, (due, next(self._order), self._now_s, pod, pack))
             if pack.stage.number >= 0:
                 self.outcome.waits.append((self._now_s - pack.stage.since_s, pack.shards))
             asked.hand_out(self.workers.ready * self.fleet.slots)
@@ -310,7 +318,7 @@ class Day:
     def _grace_over(self, pod: Pod) -> None:
         if pod.gone:
             return
-        for due, number, where, pack in self._running:
+        for due, number, _, where, pack in self._running:
             if where is pod and number not in self._dropped:
                 self._dropped.add(number)
                 self._busy -= 1
@@ -331,7 +339,9 @@ class Day:
             case Signal.LIST_LENGTH:
                 return asked.every_queued if self.policy is Policy.WHOLE_LIST else len(asked.messages)
             case Signal.QUEUE_TIME:
-                return self._queue_time_s()
+                return 0.0 if self.fleet.engine_queues else self._queue_time_s()
+            case Signal.ENGINE_TIME:
+                return self._queue_time_s() if self.fleet.engine_queues else 0.0
 
     def _queue_time_s(self) -> float:
         """By Little's law: who waits, over how many are served a second."""
@@ -350,7 +360,7 @@ class Day:
 
     def _sync(self, tier: Tier, keda: Keda, hpa: Hpa) -> None:
         self._at(self._now_s + SYNC_S, partial(self._sync, tier, keda, hpa))
-        readings = keda.readings(self._values(keda.rules))
+        readings = keda.readings(tier.replicas, self._values(keda.rules))
         if readings is not None:
             self._resize(tier, hpa.sync(self._now_s, tier.replicas, tier.ready, readings))
 

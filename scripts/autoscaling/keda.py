@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from autoscaling.hpa import Reading
-from autoscaling.rules import Rules, Trigger
+from autoscaling.rules import Rules
 
 
 @dataclass
@@ -43,17 +43,15 @@ class Keda:
             return 0 if cooled else current
         return max(current, rules.minimum)
 
-    def readings(self, values: Sequence[float | None]) -> list[Reading] | None:
+    def readings(self, current: int, values: Sequence[float | None]) -> list[Reading] | None:
         """What the HPA is told, or None where it is told of an error and leaves the replicas as they are."""
         pairs = list(zip(self.rules.triggers, values, strict=True))
         if not self._fallen_back(any(value is None for value in values)):
             told = [Reading(trigger, value) for trigger, value in pairs if value is not None]
             return told if len(told) == len(pairs) else None
-        return [Reading(trigger, self._stand_in(trigger) if value is None else value) for trigger, value in pairs]
-
-    def _stand_in(self, trigger: Trigger) -> float:
         assert self.rules.fallback is not None
-        return self.rules.fallback.replicas * trigger.target
+        stand_in = self.rules.fallback.of(current)
+        return [Reading(trigger, stand_in * trigger.target if value is None else value) for trigger, value in pairs]
 
     def _fallen_back(self, failed: bool) -> bool:
         self.failures = self.failures + 1 if failed else 0

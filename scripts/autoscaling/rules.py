@@ -28,7 +28,9 @@ class Signal(StrEnum):
     LIST_LENGTH = "list length"
     """Messages in the broker's list, which no worker has taken."""
     QUEUE_TIME = "queue time"
-    """Seconds that a request waits in Triton."""
+    """Seconds that a request waits in Triton, before its backend has it."""
+    ENGINE_TIME = "engine time"
+    """Seconds that it waits in the backend's own engine: what vLLM's time to the first token grows by."""
 
 
 class Select(StrEnum):
@@ -78,12 +80,34 @@ class Trigger:
     """Whether the target is one pod's share (AverageValue), or the metric itself is to meet it (Value)."""
 
 
+class Stand(StrEnum):
+    """What a fallback makes of its replicas and of those that are there."""
+
+    STATIC = "static"
+    CURRENT = "currentReplicas"
+    HIGHER = "currentReplicasIfHigher"
+    LOWER = "currentReplicasIfLower"
+
+
 @dataclass(frozen=True)
 class Fallback:
     """How many replicas there are once the metric failed more often than so."""
 
     replicas: int
     failures: int
+    stand: Stand = Stand.STATIC
+
+    def of(self, current: int) -> int:
+        """Replicas that it asks for, beside so many."""
+        match self.stand:
+            case Stand.STATIC:
+                return self.replicas
+            case Stand.CURRENT:
+                return current
+            case Stand.HIGHER:
+                return max(current, self.replicas)
+            case Stand.LOWER:
+                return min(current, self.replicas)
 
 
 @dataclass(frozen=True)
@@ -129,9 +153,6 @@ def _rules(name: str, spec: Mapping[str, Any]) -> Rules:
     }.items():
         if value:
             raise BadInputError(f"ScaledObject {name}: {key} is not modelled")
-    fallback = spec.get("fallback")
-    if fallback and fallback.get("behavior", "static") != "static":
-        raise BadInputError(f"ScaledObject {name}: fallback.behavior {fallback['behavior']} is not modelled")
     behaviour = (advanced.get("horizontalPodAutoscalerConfig") or {}).get("behavior")
     rules = Rules(
         name=name,
@@ -141,12 +162,18 @@ def _rules(name: str, spec: Mapping[str, Any]) -> Rules:
         maximum=int(spec.get("maxReplicaCount", 100)),
         polling_s=float(spec.get("pollingInterval", 30)),
         cooldown_s=float(spec.get("cooldownPeriod", 300)),
-        fallback=None if not fallback else Fallback(int(fallback["replicas"]), int(fallback["failureThreshold"])),
+        fallback=_fallback(spec.get("fallback")),
         behaviour=None if behaviour is None else behaviour_of(behaviour),
     )
     if not rules.triggers or rules.maximum < max(1, rules.minimum) or rules.polling_s <= 0:
         raise BadInputError(f"ScaledObject {name}: needs a trigger, a maximum above its minimum, a polling interval")
     return rules
+
+
+def _fallback(given: Mapping[str, Any] | None) -> Fallback | None:
+    if not given:
+        return None
+    return Fallback(int(given["replicas"]), int(given["failureThreshold"]), Stand(given.get("behavior") or "static"))
 
 
 #: Type of a trigger → the fields of its target and of its activation.
@@ -188,6 +215,8 @@ def _signal(name: str, kind: str, words: str) -> tuple[Signal, float]:
         flat = words.replace(" ", "").replace("_", "")
         divisors = {"/1e6": 1.0, "/1000000": 1.0, "/1e3": 1e-3, "/1000": 1e-3}
         return Signal.QUEUE_TIME, next((unit for text, unit in divisors.items() if text in flat), 1e-6)
+    if "vllm:time_to_first_token_seconds" in words or "vllm:request_queue_time_seconds" in words:
+        return Signal.ENGINE_TIME, 1e-3 if "*1000" in words.replace(" ", "") else 1.0
     raise BadInputError(f"ScaledObject {name}: what is measured by {words!r} is not modelled")
 
 

@@ -204,10 +204,21 @@ def test_a_minimum_is_kept_without_work() -> None:
 
 def test_a_metric_that_fails_leaves_the_pods_as_they_are_until_the_fallback() -> None:
     keda = Keda(rules(fallback=Fallback(replicas=5, failures=3)))
-    assert [keda.readings([None]) for _ in range(3)] == [None] * 3
-    assert keda.readings([None]) == [Reading(WORK, 5 * 8)]
-    assert keda.readings([24.0]) == [Reading(WORK, 24.0)]
-    assert keda.readings([None]) is None
+    assert [keda.readings(4, [None]) for _ in range(3)] == [None] * 3
+    assert keda.readings(4, [None]) == [Reading(WORK, 5 * 8)]
+    assert keda.readings(4, [24.0]) == [Reading(WORK, 24.0)]
+    assert keda.readings(4, [None]) is None
+
+
+@pytest.mark.parametrize(
+    ("stand", "beside_2", "beside_9"),
+    [("static", 5, 5), ("currentReplicas", 2, 9), ("currentReplicasIfHigher", 5, 9), ("currentReplicasIfLower", 2, 5)],
+)
+def test_a_fallback_asks_for_its_own_replicas_or_those_that_are_there(stand: str, beside_2: int, beside_9: int) -> None:
+    spec = {"failureThreshold": 3, "replicas": 5, "behavior": stand}
+    fallback = rules_of(scaled_object(fallback=spec)).fallback
+    assert fallback is not None
+    assert (fallback.of(2), fallback.of(9)) == (beside_2, beside_9)
 
 
 def test_the_fallback_wakes_pods_from_zero_and_without_one_nothing_moves() -> None:
@@ -249,7 +260,7 @@ def test_a_queue_times_target_is_read_in_the_unit_of_its_query(divided: str, sec
     [
         ({"advanced": {"scalingModifiers": {"formula": "a", "target": "1"}}}, "scalingModifiers is not modelled"),
         ({"idleReplicaCount": 1}, "idleReplicaCount is not modelled"),
-        ({"fallback": {"failureThreshold": 3, "replicas": 2, "behavior": "currentReplicas"}}, "is not modelled"),
+        ({"fallback": {"failureThreshold": 3, "replicas": 2, "behavior": "scalingModifiers"}}, "scalingModifiers"),
         ({"triggers": []}, "needs a trigger"),
         ({"triggers": [{"type": "cron", "metadata": {}}]}, "type cron is not modelled"),
         ({"triggers": [{"type": "prometheus", "metadata": {"query": "up", "threshold": "1"}}]}, "'up' is not modelled"),
