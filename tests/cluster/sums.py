@@ -65,7 +65,7 @@ def manifests(image: str, *, labels: dict[str, str]) -> list[dict[str, Any]]:
     """ConfigMap, Deployment and headless Service, for a namespace of the restricted profile.
 
     Args:
-        image: the trial Triton's, whose entrypoint serves the models of /models.
+        image: the trial Triton's, whose entrypoint serves the models of a bundle.
         labels: by which the release's NetworkPolicies know it as a pool's server.
     """
     data = {
@@ -81,13 +81,13 @@ def manifests(image: str, *, labels: dict[str, str]) -> list[dict[str, Any]]:
              {"name": "metrics", "containerPort": 8002}]  # fmt: skip
     container = {
         "name": "triton", "image": image, "imagePullPolicy": "IfNotPresent",
-        "args": ["--model-repository=/models"],
+        "args": ["--bundle", "/bundle"],
         "ports": ports,
         "readinessProbe": {"httpGet": {"path": "/v2/health/ready", "port": "http"}, "periodSeconds": 2},
         "resources": {"requests": {"cpu": "50m", "memory": "256Mi"}, "limits": {"memory": "1Gi"}},
         "securityContext": {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
                             "capabilities": {"drop": ["ALL"]}},
-        "volumeMounts": [{"name": "models", "mountPath": "/models"}, {"name": "tmp", "mountPath": "/tmp"},
+        "volumeMounts": [{"name": "models", "mountPath": "/bundle/models"}, {"name": "tmp", "mountPath": "/tmp"},
                          {"name": "shm", "mountPath": "/dev/shm"}],
     }  # fmt: skip
     pod = {
