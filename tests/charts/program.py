@@ -13,7 +13,7 @@ from pydantic import AliasChoices
 from proctor.cli.main import cli
 from proctor.domain.messages import QUEUES
 from proctor.runtime.environment import EnvironmentSettings, variable_of
-from proctor.runtime.metrics.recording import METRICS
+from proctor.runtime.metrics.catalogue import METRICS
 from proctor.runtime.settings import Settings
 from proctor.runtime.timing import Timing
 from tests.support import REPOSITORY

@@ -108,6 +108,28 @@ def test_an_alert_finds_its_counters_at_zero_before_the_first_case(registry: Col
     assert registry.get_sample_value("proctor_duplicates_suppressed_total") == 0
 
 
+@pytest.mark.parametrize(
+    ("service", "sample", "labels"),
+    [
+        ("router", "proctor_shard_redeliveries_total", {"cause": "overdue"}),
+        ("scorer", "proctor_decisions_total", {"outcome": "block"}),
+        ("registry", "proctor_registry_writes_total", {"outcome": "unreachable"}),
+        ("registry", "proctor_messages_total", {"task": "registry.write", "outcome": "failed"}),
+        ("inference", "proctor_messages_total", {"task": "inference.run_shards", "outcome": "done"}),
+        ("inference", "proctor_dead_letters_total", {"cause": "invalid"}),
+        ("gateway", "proctor_webhook_deliveries_total", {"registry": "mlflow", "outcome": "forged"}),
+    ],
+)
+def test_a_service_begins_at_zero_with_what_alerts_look_at_and_says_nothing_of_the_others(
+    service: str, sample: str, labels: dict[str, str]
+) -> None:
+    own, other = CollectorRegistry(), CollectorRegistry()
+    Instruments(own).begin_at_zero(service, ["invalid"])
+    Instruments(other).begin_at_zero("notifier")
+    assert own.get_sample_value(sample, labels) == 0
+    assert other.get_sample_value(sample, labels) is None
+
+
 def test_redeliveries_and_duplicates_are_counted(registry: CollectorRegistry) -> None:
     metrics.shard_redelivered(Redelivery.OVERDUE)
     metrics.shard_redelivered(Redelivery.HANDED_BACK)

@@ -7,15 +7,16 @@ recorded is in `proctor.runtime.metrics.catalogue`.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from itertools import product
 from typing import TYPE_CHECKING, Literal
 
 from proctor.domain.backends import Backend
 from proctor.domain.decision import DecisionOutcome
 from proctor.domain.errors import NewerVersionError
-from proctor.domain.messages import ShardAnswer
+from proctor.domain.messages import Message, ShardAnswer
 from proctor.domain.plugins import declared
 from proctor.domain.registered_version import RegistryKind
 from proctor.domain.routing import STAGES_GROUP
@@ -158,6 +159,33 @@ class Instruments:
         self.grpc_duration = self._histogram(GRPC_DURATION)
         self.admission_reviews = self._counter(ADMISSION_REVIEWS)
         self.admission_duration = self._histogram(ADMISSION_DURATION)
+
+    def begin_at_zero(self, service: str, faults: Iterable[str] = ()) -> None:
+        """Have what alerts look at be there before the first case, for what a service records.
+
+        A counter that appears with its first case has not risen, as Prometheus sees it.
+
+        Args:
+            faults: what dead letters may be put aside for.
+        """
+        for fault in faults if service != "gateway" else ():
+            self.dead_letters.labels(fault)
+        tasks = [kind.task for kind in Message.__subclasses__() if kind.task.startswith(f"{service}.")]
+        for task in tasks:
+            for outcome in MessageOutcome:
+                self.messages.labels(task, outcome.value)
+        if service == "router":
+            for cause in Redelivery:
+                self.shard_redeliveries.labels(cause.value)
+        elif service == "scorer":
+            for decision in DecisionOutcome:
+                self.decisions.labels(decision.value)
+        elif service == "registry":
+            for write in RegistryWrite:
+                self.registry_writes.labels(write.value)
+        elif service == "gateway":
+            for registry, delivery in product(RegistryKind, WebhookOutcome):
+                self.webhook_deliveries.labels(registry.value, delivery.value)
 
     def _counter(self, metric: Metric) -> Counter:
         from prometheus_client import Counter

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from proctor import __version__
 from proctor.domain.errors import BadInputError
+from proctor.runtime.messaging.dead_letters import Fault
 from proctor.runtime.metrics import recording as metrics
 from proctor.runtime.settings import Settings
 
@@ -105,7 +106,9 @@ def serving_metrics(
         # Only who has the port may empty the folder: it could be that of a worker that runs.
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        metrics.record_in(metrics.Instruments(CollectorRegistry()))
+        instruments = metrics.Instruments(CollectorRegistry())
+        instruments.begin_at_zero(service, map(str, Fault))
+        metrics.record_in(instruments)
         _register(served, service, folder)
         for collector in collectors():
             served.register(collector)
