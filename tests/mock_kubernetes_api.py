@@ -1,7 +1,7 @@
-"""A mock of the Kubernetes API server: it lists the EndpointSlices of services, and lets them be watched.
+"""A mock of the Kubernetes API server that does what a real one cannot be made to do when a test wants it.
 
-It keeps what a watch relies on: versions that grow with each change, a stream of events from a version on, `410 Gone`
-for a version that it has forgotten, and an end after `timeoutSeconds`.
+It forgets versions (`410 Gone`), breaks every connection, refuses lists, and counts what it is asked. It knows one
+EndpointSlice; what a real one tells of many is tried on a real one (`tests/cluster`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 NAMESPACE, SERVICE = "models", "triton"
+_SERVICE_LABEL = "kubernetes.io/service-name"
 
 
 class MockKubernetesApi:
@@ -26,37 +27,19 @@ class MockKubernetesApi:
         self.refuses_lists_with = 0
         self._version = 100
         self._oldest = 0
-        self._slices: dict[str, dict[str, Any]] = {}
+        self._slices: list[dict[str, Any]] = []
         self._events: list[tuple[int, str, dict[str, Any]]] = []
         self._changed = asyncio.Condition()
         self._writers: set[asyncio.StreamWriter] = set()
 
-    async def put(
-        self,
-        name: str,
-        *addresses: str,
-        ready: bool | None = True,
-        terminating: bool | None = None,
-        ports: dict[str, int] | None = None,
-        service: str = SERVICE,
-    ) -> None:
-        """A slice is there, or is another."""
-        kind = "ADDED" if name not in self._slices else "MODIFIED"
-        conditions = {"ready": ready, "serving": ready, "terminating": terminating}
-        family = "IPv6" if any(":" in address for address in addresses) else "IPv4"
-        document = {
-            "apiVersion": "discovery.k8s.io/v1",
-            "kind": "EndpointSlice",
-            "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"kubernetes.io/service-name": service}},
-            "addressType": family,
-            "endpoints": [{"addresses": [address], "conditions": conditions} for address in addresses],
-            "ports": [{"name": key, "port": port} for key, port in (ports or {"grpc": 8001, "http": 8000}).items()],
-        }
-        await self._happen(kind, name, document)
-
-    async def remove(self, name: str) -> None:
-        """A slice is gone."""
-        await self._happen("DELETED", name, self._slices[name])
+    async def put(self, *addresses: str) -> None:
+        """The slice is there, or is another."""
+        async with self._changed:
+            self._version += 1
+            document = _slice(self._version, addresses)
+            self._events.append((self._version, "MODIFIED" if self._slices else "ADDED", document))
+            self._slices = [document]
+            self._changed.notify_all()
 
     async def forget(self) -> None:
         """Compact: versions so far are too old, and watches end with 410."""
@@ -70,17 +53,6 @@ class MockKubernetesApi:
         """Break every connection."""
         for writer in list(self._writers):
             writer.transport.abort()
-
-    async def _happen(self, kind: str, name: str, document: dict[str, Any]) -> None:
-        async with self._changed:
-            self._version += 1
-            document = document | {"metadata": document["metadata"] | {"resourceVersion": str(self._version)}}
-            if kind == "DELETED":
-                del self._slices[name]
-            else:
-                self._slices[name] = document
-            self._events.append((self._version, kind, document))
-            self._changed.notify_all()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection."""
@@ -98,17 +70,15 @@ class MockKubernetesApi:
         parts = urlsplit(target)
         asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
         assert parts.path == f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices"
-        label, _, service = asked["labelSelector"].partition("=")
-        assert label == "kubernetes.io/service-name"
+        assert asked["labelSelector"] == f"{_SERVICE_LABEL}={SERVICE}"
         if asked.get("watch", "").lower() == "true":
-            await self._watch(service, int(asked["resourceVersion"]), float(asked["timeoutSeconds"]), writer)
+            await self._watch(int(asked["resourceVersion"]), float(asked["timeoutSeconds"]), writer)
             return
         self.lists += 1
-        items = [one for one in self._slices.values() if one["metadata"]["labels"][label] == service]
         body = {
             "kind": "EndpointSliceList",
             "apiVersion": "discovery.k8s.io/v1",
-            "items": items,
+            "items": self._slices,
             "metadata": {"resourceVersion": str(self._version)},
         }
         data = json.dumps(body).encode()
@@ -119,7 +89,7 @@ class MockKubernetesApi:
         writer.write(data)
         await writer.drain()
 
-    async def _watch(self, service: str, version: int, timeout_s: float, writer: asyncio.StreamWriter) -> None:
+    async def _watch(self, version: int, timeout_s: float, writer: asyncio.StreamWriter) -> None:
         self.watched_from.append(version)
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n")
         with suppress(TimeoutError):
@@ -130,8 +100,7 @@ class MockKubernetesApi:
                         await _chunk(writer, {"type": "ERROR", "object": gone})
                         break
                     for number, kind, document in [event for event in self._events if event[0] > version]:
-                        if document["metadata"]["labels"]["kubernetes.io/service-name"] == service:
-                            await _chunk(writer, {"type": kind, "object": document})
+                        await _chunk(writer, {"type": kind, "object": document})
                         version = number
                     async with self._changed:
                         await self._changed.wait_for(lambda: self._version > version)  # noqa: B023
@@ -139,6 +108,18 @@ class MockKubernetesApi:
                         version = self._version
         writer.write(b"0\r\n\r\n")
         await writer.drain()
+
+
+def _slice(version: int, addresses: Sequence[str]) -> dict[str, Any]:
+    labels = {_SERVICE_LABEL: SERVICE}
+    return {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {"name": "first", "namespace": NAMESPACE, "labels": labels, "resourceVersion": str(version)},
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": [address], "conditions": {"ready": True}} for address in addresses],
+        "ports": [{"name": "grpc", "port": 8001}],
+    }
 
 
 async def _chunk(writer: asyncio.StreamWriter, document: dict[str, Any]) -> None:
@@ -152,7 +133,7 @@ async def mock_kubernetes_api(addresses: Sequence[str] = ()) -> AsyncIterator[Mo
     """A cluster whose service has these ready addresses, in one slice `first`."""
     api = MockKubernetesApi()
     if addresses:
-        await api.put("first", *addresses)
+        await api.put(*addresses)
     server = await asyncio.start_server(api.serve, "127.0.0.1", 0)
     api.port = server.sockets[0].getsockname()[1]
     try:

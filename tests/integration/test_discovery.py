@@ -1,11 +1,13 @@
-"""How replicas are found: by DNS, and by the EndpointSlices of Kubernetes (over a mock of its API)."""
+"""How replicas are found: by DNS, and by the EndpointSlices of Kubernetes where its API server misbehaves (a mock).
+
+What a real one does: `tests/cluster/test_discovery_on_a_cluster.py`.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -13,42 +15,11 @@ import pytest
 from proctor.domain.endpoint import DnsDiscovery, EndpointSliceDiscovery
 from proctor.inference.balancing.discovery.dns import DnsNames, with_host
 from proctor.inference.balancing.discovery.endpoint_slices import EndpointSlices
-from proctor.inference.balancing.discovery.found import Discovery, Found
 from proctor.inference.look_up import addresses_of
 from proctor.inference.worker import retry
+from tests.discoveries import Seen, watching
 from tests.mock_kubernetes_api import NAMESPACE, SERVICE, MockKubernetesApi, mock_kubernetes_api
 from tests.support import missing
-
-
-class Seen:
-    """What a discovery said."""
-
-    def __init__(self) -> None:
-        self.found: list[list[str]] = []
-        self.names: set[str | None] = set()
-        self.missed: list[str] = []
-
-    def take(self, found: Sequence[Found]) -> None:
-        self.found.append([one.replica.url for one in found])
-        self.names |= {one.server_name for one in found}
-
-    async def until(self, condition: Callable[[], bool]) -> None:
-        while not condition():  # noqa: ASYNC110 - a discovery knows no events
-            await asyncio.sleep(0.005)
-
-    async def until_found(self, *urls: str) -> None:
-        await self.until(lambda: bool(self.found) and self.found[-1] == list(urls))
-
-
-@asynccontextmanager
-async def watching(discovery: Discovery) -> AsyncIterator[Seen]:
-    seen = Seen()
-    task = asyncio.create_task(discovery.watch(seen.take, seen.missed.append))
-    try:
-        yield seen
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 def slices(api: MockKubernetesApi, **settings: Any) -> EndpointSlices:
@@ -78,45 +49,6 @@ def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry, "_BASE_S", 0.01)
 
 
-def test_every_ready_address_of_every_slice_is_a_replica_once() -> None:
-    async def use(api: MockKubernetesApi, seen: Seen) -> None:
-        await seen.until_found("grpc://10.0.0.1:8001", "grpc://10.0.0.2:8001")
-        await api.put("second", "10.0.0.2", "10.0.0.3")
-        await api.put("sixth", "fd00::7")
-        await api.put("other", "10.9.9.9", service="another")
-        await seen.until_found(
-            "grpc://10.0.0.1:8001", "grpc://10.0.0.2:8001", "grpc://10.0.0.3:8001", "grpc://[fd00::7]:8001"
-        )
-        await api.remove("first")
-        await seen.until_found("grpc://10.0.0.2:8001", "grpc://10.0.0.3:8001", "grpc://[fd00::7]:8001")
-        assert seen.names == {"triton.models.svc"}
-
-    with_cluster(use, "10.0.0.1", "10.0.0.2")
-
-
-def test_the_url_has_the_named_port_the_scheme_and_the_path() -> None:
-    async def use(api: MockKubernetesApi, seen: Seen) -> None:
-        await seen.until_found("http://10.0.0.1:8000/v1")
-
-    with_cluster(use, "10.0.0.1", port="http", scheme="http", path="/v1")
-
-
-def test_an_address_that_is_not_ready_or_is_leaving_is_let_go_and_taken_up_again() -> None:
-    async def use(api: MockKubernetesApi, seen: Seen) -> None:
-        url = "grpc://10.0.0.1:8001"
-        await seen.until_found(url)
-        await api.put("first", "10.0.0.1", ready=False)
-        await seen.until_found()
-        await api.put("first", "10.0.0.1")
-        await seen.until_found(url)
-        await api.put("first", "10.0.0.1", terminating=True)
-        await seen.until_found()
-        await api.put("first", "10.0.0.1", ready=None)
-        await seen.until_found(url)
-
-    with_cluster(use, "10.0.0.1")
-
-
 def test_a_version_that_is_too_old_has_the_list_asked_for_anew() -> None:
     async def use(api: MockKubernetesApi, seen: Seen) -> None:
         await seen.until(lambda: len(api.watched_from) == 1)
@@ -124,7 +56,7 @@ def test_a_version_that_is_too_old_has_the_list_asked_for_anew() -> None:
         await seen.until(lambda: len(api.watched_from) == 2)
         assert api.lists == 2
         assert api.watched_from[1] > api.watched_from[0]
-        await api.put("first", "10.0.0.5")
+        await api.put("10.0.0.5")
         await seen.until_found("grpc://10.0.0.5:8001")
         assert seen.missed == []
 
@@ -135,7 +67,7 @@ def test_a_broken_connection_is_made_again_and_what_was_missed_is_found() -> Non
     async def use(api: MockKubernetesApi, seen: Seen) -> None:
         await seen.until(lambda: len(api.watched_from) == 1)
         api.drop()
-        await api.put("first", "10.0.0.8")
+        await api.put("10.0.0.8")
         await seen.until_found("grpc://10.0.0.8:8001")
         assert len(seen.missed) == 1
 
@@ -150,7 +82,7 @@ def test_a_refused_list_is_said_and_what_was_found_stays() -> None:
         await seen.until(lambda: any("403" in cause for cause in seen.missed))
         assert seen.found == [["grpc://10.0.0.1:8001"]]
         api.refuses_lists_with = 0
-        await api.put("first", "10.0.0.2")
+        await api.put("10.0.0.2")
         await seen.until_found("grpc://10.0.0.2:8001")
 
     with_cluster(use, "10.0.0.1")
