@@ -95,7 +95,7 @@ def worker(
     Eight messages at a time, with http://127.0.0.1:9101/metrics:
       proctor worker inference --concurrency 8 --metrics-port 9101
     """
-    from celery.signals import worker_init, worker_ready, worker_shutdown
+    from celery.signals import worker_init, worker_process_shutdown, worker_ready, worker_shutdown
 
     from proctor.runtime.files import write_atomic
     from proctor.runtime.garbage import prepare_for_many_objects
@@ -105,6 +105,7 @@ def worker(
     from proctor.runtime.messaging.foreign_entries import PutsAsideForeignTasks, read_carefully
     from proctor.runtime.messaging.sole_worker import SOLE_VARIABLE, give_back_what_the_former_had
     from proctor.runtime.messaging.tasks import (
+        audit_created_at,
         configure,
         open_records_once,
         worker_id,
@@ -116,6 +117,7 @@ def worker(
     from proctor.runtime.private import tighten_stores, work_privately
     from proctor.runtime.redis.presence import announcing
     from proctor.runtime.redis.promises import check_ledger
+    from proctor.runtime.traces import tracing
 
     if service == INFERENCE:
         os.environ.setdefault(*_GRPC_POLLING)
@@ -133,6 +135,10 @@ def worker(
     ready.unlink(missing_ok=True)
     parts = WorkerParts(service, leave_s=settings.timing.grace_s, has_timetable=service in _HAVE_A_TIMETABLE)
     with ExitStack() as stack:
+        tracing.begin(service)
+        stack.callback(tracing.end)
+        if service != INFERENCE:
+            tracing.look_up_by(audit_created_at)
         if metrics_port is not None:
             from proctor.runtime.messaging.probes import WorkerProbes
             from proctor.runtime.metrics.server import TOKEN_VARIABLE, Address, serving_metrics
@@ -186,6 +192,10 @@ def worker(
         def leaving(**_: Any) -> None:
             ready.unlink(missing_ok=True)
 
+        def child_leaves(**_: Any) -> None:
+            tracing.end()
+
+        worker_process_shutdown.connect(child_leaves, weak=False)
         worker_init.connect(made, weak=False)
         worker_ready.connect(consuming, weak=False)
         worker_shutdown.connect(leaving, weak=False)

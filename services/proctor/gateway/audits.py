@@ -39,9 +39,11 @@ from proctor.runtime.artifacts.store import ArtifactStore
 from proctor.runtime.messaging.tasks import configure, send
 from proctor.runtime.private import tighten_stores
 from proctor.runtime.records.audit_list import ListedAudit, Place, Wanted
+from proctor.runtime.records.requests import AuditRequest
 from proctor.runtime.records.store import AuditRecord, Records, UnreadableAudit
 from proctor.runtime.redis.presence import Presence
 from proctor.runtime.settings import Settings
+from proctor.runtime.traces import tracing
 
 #: Ids that a message names.
 _NAMED: Final = 5
@@ -112,18 +114,23 @@ class LocalDesk:
             with place(unended(self.records, subject_of(data, self.caller))):
                 pass
         stores = self.settings, self.records, self.artifacts()
-        record, resumed = submit(
-            data,
-            *stores,
-            priority=priority,
-            at_terminal=at_terminal,
-            submitter=self.caller,
-            admit=place,
-            request=request,
-        )
-        self._tell(StartAudit(audit_id=record.audit_id), record.audit_id)
+        with tracing.submitting(partial(self._request, request)) as on_record:
+            record, resumed = submit(
+                data,
+                *stores,
+                priority=priority,
+                at_terminal=at_terminal,
+                submitter=self.caller,
+                admit=place,
+                request=request,
+            )
+            on_record(record.audit_id, record.created_at, resumed)
+            self._tell(StartAudit(audit_id=record.audit_id), record.audit_id)
         notes = (*data.notes, *paraphraser_notes(data.suite, self.settings))
         return Submitted(self.look(record.audit_id), record.state if resumed else None, notes)
+
+    def _request(self, key: str | None) -> AuditRequest | None:
+        return None if key is None else self.records.requests.find([key]).get(key)
 
     def away(self) -> list[str]:
         """The stores that do not answer, by their names."""
@@ -313,6 +320,8 @@ def local_desk(settings: Settings, *, at_terminal: bool = False, serves: bool = 
     may = settings.records_migrate
     migrate = may.services if serves else may.commands(settings.records_url)
     with ExitStack() as stack:
+        tracing.begin("gateway" if serves else "cli")
+        stack.callback(tracing.end)
         records = stack.enter_context(closing(Records(settings.records_url, migrate=migrate)))
         if serves:
             records.list.fill_in()

@@ -17,6 +17,7 @@ from proctor.domain.messages import TellOf
 from proctor.runtime.messaging.dead_letters import Fault
 from proctor.runtime.messaging.events import NOTIFIER_QUEUE
 from proctor.runtime.messaging.tasks import send, worker_dead_letters
+from proctor.runtime.traces.tracing import passed_on
 
 _PREFETCH = 8
 _MAX_ID = 64
@@ -46,7 +47,7 @@ def dispatch(body: Any, delivery: Delivery) -> None:
         worker_dead_letters().put(Fault.INVALID, NOTIFIER_QUEUE.name, repr(body), "it names no audit")
         delivery.reject()
         return
-    send(TellOf(audit_id=audit_id))
+    send(TellOf(audit_id=audit_id), trace=passed_on(delivery.headers))
     delivery.ack()
 
 

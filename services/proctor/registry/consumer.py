@@ -19,6 +19,7 @@ from proctor.domain.versions import unknown_fields
 from proctor.runtime.messaging.dead_letters import Fault
 from proctor.runtime.messaging.events import REGISTRY_QUEUE
 from proctor.runtime.messaging.tasks import forward, send, worker_dead_letters
+from proctor.runtime.traces.tracing import passed_on
 
 #: Turning an event into a task is one command to the broker; a few in hand hide its latency.
 _PREFETCH = 8
@@ -48,13 +49,13 @@ def dispatch(body: Any, delivery: Delivery) -> None:
     except ValidationError as error:
         if unknown_fields(error):
             # A later version's. As a task it is given back until a worker of that version takes it.
-            forward(WriteDecision, {"event": body})
+            forward(WriteDecision, {"event": body}, passed_on(delivery.headers))
             delivery.ack()
             return
         worker_dead_letters().put(Fault.INVALID, REGISTRY_QUEUE.name, repr(body), str(error))
         delivery.reject()
         return
-    send(WriteDecision(event=event))
+    send(WriteDecision(event=event), trace=passed_on(delivery.headers))
     delivery.ack()
 
 

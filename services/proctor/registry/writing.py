@@ -19,6 +19,8 @@ from proctor.registry.version_record import VersionRecord
 from proctor.runtime.records.audited_versions import VersionName
 from proctor.runtime.records.decisions import decision_of
 from proctor.runtime.records.exclusive import exclusive
+from proctor.runtime.traces import tracing
+from proctor.runtime.traces.span import Kind
 
 logger = logging.getLogger(__name__)
 
@@ -51,16 +53,21 @@ def write_standing(uri: str, records_url: str, sources: Sources, audit_id: str) 
             "PROCTOR_RECORDS_URL of the scorers"
         )
     event = decision_of(audit_id, plain)
+    with tracing.span("write registry", {"proctor.decision": event.outcome.value}, kind=Kind.CLIENT):
+        return _written(uri, records_url, sources, event)
+
+
+def _written(uri: str, records_url: str, sources: Sources, event: DecisionEvent) -> str:
     with closing(open_registry(uri)) as registry, exclusive(records_url, _lock(event), patience_s=PATIENCE_S):
         version = _version_of(registry, sources, event)
         record = _write(registry, sources, event, version)
-        sources.records.register(audit_id, version)
+        sources.records.register(event.audit_id, version)
         for other in sorted(_others(registry, sources, event) - {version}):
             try:
                 _write(registry, sources, event, other)
             except VersionGoneError as error:
                 logger.warning("%s", error)
-        sources.records.versions.note_write(audit_id, record.event.outcome.value, version)
+        sources.records.versions.note_write(event.audit_id, record.event.outcome.value, version)
     return version
 
 

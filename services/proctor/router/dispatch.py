@@ -39,6 +39,7 @@ from proctor.runtime.records.decisions import decision_of
 from proctor.runtime.records.store import AuditState, Records
 from proctor.runtime.redis.presence import Presence
 from proctor.runtime.timing import DEFAULT_TIMING, Timing
+from proctor.runtime.traces import tracing
 
 logger = logging.getLogger(__name__)
 
@@ -134,6 +135,9 @@ class Dispatcher:
             seen = self.view(audit.audit_id)
             if not changes or seen.record.state not in expected or seen.inputs.own != audit.inputs.own:
                 return False
+        if state is not audit.record.state:
+            said = {"proctor.audit.state": state.value, "proctor.audit.state_before": audit.record.state.value}
+            tracing.step(f"state {state.value}", audit.audit_id, said)
         return True
 
     def fail(self, audit: AuditView, detail: str, **changes: Any) -> None:

@@ -26,6 +26,7 @@ from proctor.runtime.records.attestations import lay_down_attestations
 from proctor.runtime.records.decision_log import NoKey
 from proctor.runtime.records.decisions import decision_of
 from proctor.runtime.signing import Ed25519Key, open_signing_key
+from proctor.runtime.traces import tracing
 from proctor.scorer.channels.channel import ChannelInputs
 from proctor.scorer.channels.registry import files_of
 from proctor.scorer.grading.ahead import RecentGrades, grade_and_store
@@ -54,7 +55,9 @@ def score_audit(message: ScoreAudit) -> None:
 
     Run twice, it finds the decision of the first run on record and publishes that one again.
     """
-    event = _decide(message.audit_id, get_model(worker_artifacts(), message.manifest, AuditManifest))
+    with tracing.span("decide") as span:
+        event = _decide(message.audit_id, get_model(worker_artifacts(), message.manifest, AuditManifest))
+        span.set({"proctor.decision": event.outcome.value})
     send(AuditScored(audit_id=message.audit_id))
     publish_decision(event)
 
@@ -93,10 +96,13 @@ def _decide(audit_id: str, manifest: AuditManifest) -> DecisionEvent:
     items, variants = StoredItems(store, manifest.items), StoredVariants(store, manifest.variants)
     made = variants.summary()
     targets = _targets.get(store, manifest.items, suite.metric.extractor)
-    rows = load_rows(store, manifest, targets)
+    with tracing.span("load grades"):
+        rows = load_rows(store, manifest, targets)
     clean_models = OnRecord(made.controls, manifest.model_digest, variants.index.rewordings_digest)
     stages = {kind: StoredStage(store, digest) for kind, digest in manifest.asked.items()}
-    result = score(ChannelInputs(suite, items, rows, clean_models, StoredMessages(store, manifest), stages))
+    inputs = ChannelInputs(suite, items, rows, clean_models, StoredMessages(store, manifest), stages)
+    with tracing.span("weigh"):
+        result = score(inputs)
     decision = with_origin(result.decision, manifest.card)
     wanted = {item.item_id for item in suspects(result.evidence)}
     report = assemble(

@@ -20,6 +20,7 @@ from proctor.gateway.audits import LocalDesk
 from proctor.registry.model_registry import VersionGoneError
 from proctor.registry.version_source import VersionSource
 from proctor.router.submit.gathering import gather
+from proctor.runtime.logs.context import saying
 from proctor.runtime.records.requests import AuditRequest, RequestState, RequestTakenError
 
 logger = logging.getLogger(__name__)
@@ -104,13 +105,14 @@ class Starter:
         except RequestTakenError:
             # Another gateway thought that this one was gone.
             return
-        logger.info(
-            "audit %s of version %s of %s is begun, by rule %s",
-            begun.audit.audit_id,
-            version.version,
-            version.name,
-            one.rule.name,
-        )
+        with saying(audit_id=begun.audit.audit_id):
+            logger.info(
+                "audit %s of version %s of %s is begun, by rule %s",
+                begun.audit.audit_id,
+                version.version,
+                version.name,
+                one.rule.name,
+            )
 
     def _version(self, request: AuditRequest) -> RegisteredVersion:
         if request.facts is not None:

@@ -24,6 +24,8 @@ from proctor.runtime.artifacts.store import ArtifactStore, get_model, put_model
 from proctor.runtime.logs.context import carried, saying
 from proctor.runtime.metrics import recording as metrics
 from proctor.runtime.progress import note_step
+from proctor.runtime.traces import tracing
+from proctor.runtime.traces.span import Attributes
 
 logger = logging.getLogger(__name__)
 
@@ -94,9 +96,22 @@ class Attempts:
 
     async def _attempt(self, message: RunShards, shard: ShardToRun) -> ShardAnswer:
         started_s = time.monotonic()
-        with saying(shard_id=shard.shard_id), metrics.shard_attempt(message.endpoint.backend, message.stage) as attempt:
+        said: Attributes = {
+            "proctor.shard.id": shard.shard_id,
+            "proctor.shard.attempt": shard.attempt,
+            "proctor.stage": message.stage,
+            "proctor.backend": message.endpoint.backend,
+        }
+        with (
+            saying(shard_id=shard.shard_id),
+            metrics.shard_attempt(message.endpoint.backend, message.stage) as attempt,
+            tracing.span("shard", said) as span,
+        ):
             answer = await self._answer(message, shard)
-            attempt.outcome = metrics.ShardOutcome.of(answer)
+            attempt.outcome = outcome = metrics.ShardOutcome.of(answer)
+            span.set({"proctor.shard.outcome": outcome.value, "proctor.trials": answer.n_trials or None})
+            if answer.completions is None:
+                span.failed(outcome.value)
         return answer.model_copy(update={"seconds": time.monotonic() - started_s})
 
     async def _answer(self, message: RunShards, shard: ShardToRun) -> ShardAnswer:

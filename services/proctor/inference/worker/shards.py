@@ -17,6 +17,8 @@ from proctor.domain.trial import Completion, Decoding, Trial
 from proctor.inference.worker.backend import Backend, Probe, printable
 from proctor.inference.worker.open_backend import open_backend
 from proctor.runtime.settings import Settings
+from proctor.runtime.traces import tracing
+from proctor.runtime.traces.span import Attributes, Kind
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +76,7 @@ class Backends:
     ) -> list[Completion]:
         deadline = time.monotonic() + deadline_s
         backend = await self._backend(spec)
-        completions = await backend.complete(trials, decoding, deadline_s=deadline_s)
+        completions = await _complete(backend, spec, trials, decoding, deadline_s=deadline_s)
         _check_order(spec, trials, completions)
         for wait_s in _AGAIN_AFTER_S:
             failed = [place for place, completion in enumerate(completions) if _failed_in_passing(completion)]
@@ -84,7 +86,8 @@ class Backends:
             if not failed or left_s <= 0:
                 break
             await asyncio.sleep(wait_s)
-            repeated = await backend.complete([trials[place] for place in failed], decoding, deadline_s=left_s)
+            again = [trials[place] for place in failed]
+            repeated = await _complete(backend, spec, again, decoding, deadline_s=left_s)
             for place, completion in zip(failed, repeated, strict=True):
                 completions[place] = completion
         failed = [place for place, completion in enumerate(completions) if _failed_in_passing(completion)]
@@ -108,6 +111,33 @@ class Backends:
             oldest = next(iter(self._open))
             await self._open.pop(oldest).close()
         return backend
+
+
+async def _complete(
+    backend: Backend, spec: EndpointSpec, trials: Sequence[Trial], decoding: Decoding, *, deadline_s: float
+) -> list[Completion]:
+    """Ask a backend, in a span of its own: one for all the trials, of which there may be hundreds."""
+    operation = "chat" if spec.chat else "text_completion"
+    said: Attributes = {
+        "gen_ai.operation.name": operation,
+        "gen_ai.provider.name": spec.backend,
+        "gen_ai.request.model": spec.served_name,
+        "gen_ai.request.max_tokens": decoding.max_tokens,
+        "proctor.trials": len(trials),
+    }
+    with tracing.span(operation, said, kind=Kind.CLIENT) as span:
+        completions = await backend.complete(trials, decoding, deadline_s=deadline_s)
+        failed = sum([completion.error is not None for completion in completions])
+        span.set(
+            {
+                "gen_ai.usage.input_tokens": sum([completion.input_tokens or 0 for completion in completions]),
+                "gen_ai.usage.output_tokens": sum([completion.output_tokens or 0 for completion in completions]),
+                "proctor.trials.failed": failed or None,
+            }
+        )
+        if failed == len(completions):
+            span.failed("unanswered")
+        return completions
 
 
 @contextmanager

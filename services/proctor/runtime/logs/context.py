@@ -7,7 +7,9 @@ It is set where a piece of work begins, and follows it into coroutines; who hand
 from __future__ import annotations
 
 import contextvars
+import os
 import secrets
+import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
@@ -40,6 +42,11 @@ def saying(**fields: str | None) -> Iterator[None]:
 def said_of_now() -> Mapping[str, str]:
     """What the lines are of here and now."""
     return _context.get()
+
+
+def pod_name() -> str:
+    """Where this process runs: the name of its pod by the downward API, which is its host name else."""
+    return os.environ.get("POD_NAME") or socket.gethostname()
 
 
 def new_request_id() -> str:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import socket
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from proctor import __version__
-from proctor.runtime.logs.context import FIELDS, said_of_now
+from proctor.runtime.logs.context import FIELDS, pod_name, said_of_now
+from proctor.runtime.traces.tracing import current_ids
 
 #: Container runtimes cut a line after 16 KiB, and half a line is no JSON. Of these bytes, escapes among them:
 MAX_MESSAGE_BYTES: Final = 6_000
@@ -36,8 +35,7 @@ class JsonLines(logging.Formatter):
         self._process = {
             "service": service,
             "version": __version__,
-            # Of a pod its name is known by the downward API, and is its host name else.
-            "pod": os.environ.get("POD_NAME") or socket.gethostname(),
+            "pod": pod_name(),
         }
 
     def format(self, record: logging.LogRecord) -> str:
@@ -52,6 +50,9 @@ class JsonLines(logging.Formatter):
         }
         said = said_of_now()
         line.update({name: shortened(said[name], MAX_FIELD_BYTES) for name in FIELDS if name in said})
+        ids = current_ids()
+        if ids is not None:
+            line["trace_id"], line["span_id"] = ids
         if record.exc_info and record.exc_info[0] is not None:
             kind, error, _ = record.exc_info
             line["exception"] = {

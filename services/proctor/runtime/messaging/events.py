@@ -16,10 +16,11 @@ from kombu import Exchange, Producer, Queue
 
 from proctor.domain.cloud_event import decision_event
 from proctor.domain.decision import DecisionEvent
-from proctor.domain.messages import EVENTS_EXCHANGE
+from proctor.domain.messages import EVENTS_EXCHANGE, WriteDecision
 from proctor.runtime.messaging.tasks import app as proctor_app
 from proctor.runtime.messaging.tasks import worker_settings
 from proctor.runtime.settings import Settings
+from proctor.runtime.traces import tracing
 
 EXCHANGE = Exchange(EVENTS_EXCHANGE, type="topic", durable=True)
 #: The registry writer's queue: every decision, whatever its outcome.
@@ -70,6 +71,7 @@ def publish_decision(event: DecisionEvent, app: Celery = proctor_app, queues: Se
     wanted = queues_of(worker_settings()) if queues is None else queues
     if not wanted:
         return
+    trace = tracing.headers_for(WriteDecision.task, event.audit_id)
 
     def publish(channel: Any) -> None:
         for queue in wanted:
@@ -80,7 +82,7 @@ def publish_decision(event: DecisionEvent, app: Celery = proctor_app, queues: Se
             routing_key=event.routing_key,
             serializer="json",
             delivery_mode="persistent",
-            headers=dict(decision_event(event, source=worker_settings().dashboard_url).headers()),
+            headers={**decision_event(event, source=worker_settings().dashboard_url).headers(), **trace},
         )
 
     with app.connection_for_write() as connection:

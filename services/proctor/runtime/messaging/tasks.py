@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from functools import cache
 from typing import Any, TypeVar
@@ -32,6 +33,7 @@ from proctor.runtime.redis.presence import Presence, new_worker_id
 from proctor.runtime.redis.tries import TriedTooOftenError, Tries
 from proctor.runtime.retrying import retrying
 from proctor.runtime.settings import Settings
+from proctor.runtime.traces import tracing
 
 #: Longest time between two sweeps for messages whose visibility timeout is over. kombu's own is a hundred seconds.
 _SWEEP_S = 10.0
@@ -86,8 +88,13 @@ def configure(settings: Settings) -> Celery:
     return app
 
 
-def send(message: Message, *, after_s: float = 0.0) -> None:
+def send(message: Message, *, after_s: float = 0.0, trace: Mapping[str, str] | None = None) -> None:
     """Publish a message on its queue, to be handled after so many seconds at the earliest.
+
+    Args:
+        message: what is sent.
+        after_s: the seconds.
+        trace: headers of the trace that it is a part of, where that is not its audit's as this process knows it.
 
     Raises:
         kombu.exceptions.OperationalError: when the broker stays unreachable.
@@ -101,19 +108,28 @@ def send(message: Message, *, after_s: float = 0.0) -> None:
         message.task,
         kwargs={"message": message.plain()},
         queue=message.queue,
-        headers={versions.VERSION_HEADER: message.version},
+        headers={versions.VERSION_HEADER: message.version, **(trace or _trace_of(message))},
         ignore_result=True,
         countdown=after_s or None,
     )
 
 
-def forward(kind: type[Message], body: dict[str, object]) -> None:
-    """Publish what only a later version can read as the message that it is a part of.
+def _trace_of(message: Message) -> dict[str, str]:
+    if not tracing.is_on():
+        return {}
+    of = getattr(message, "event", message)
+    return tracing.headers_for(message.task, getattr(of, "audit_id", None), getattr(message, "stage", ""))
+
+
+def forward(kind: type[Message], body: dict[str, object], trace: Mapping[str, str]) -> None:
+    """Publish what only a later version can read as the message that it is a part of, with the headers of its trace.
 
     Raises:
         kombu.exceptions.OperationalError: when the broker stays unreachable.
     """
-    app.send_task(kind.task, kwargs={"message": body}, queue=kind.task.partition(".")[0], ignore_result=True)
+    app.send_task(
+        kind.task, kwargs={"message": body}, queue=kind.task.partition(".")[0], headers=dict(trace), ignore_result=True
+    )
 
 
 def _met_a_closed_channel(error: BaseException) -> bool:
@@ -177,7 +193,7 @@ def handles(
         # Whatever arguments somebody thought of: what is no message goes to the dead letters.
         def task(*arguments: object, **named: object) -> None:
             delivery = _delivery(kind.task, arguments or named.get("message"))
-            with saying(**_said_of(delivery)):
+            with saying(**_said_of(delivery)), _traced(delivery):
                 taken(delivery)
 
         def taken(delivery: versions.Delivery) -> None:
@@ -211,6 +227,27 @@ def _said_of(delivery: versions.Delivery) -> dict[str, str | None]:
         "task": delivery.task,
         "message_id": current_task.request.id if current_task else None,
     }
+
+
+def _traced(delivery: versions.Delivery) -> AbstractContextManager[object]:
+    if not tracing.is_on():
+        return nullcontext()
+    said = _said_of(delivery)
+    attributes = {
+        "messaging.message.id": said["message_id"],
+        "proctor.stage": said["stage"],
+        "proctor.message.redelivered": redelivered() or None,
+    }
+    return tracing.handling(delivery.task, delivery.audit_id, delivery.trace, attributes)
+
+
+def audit_created_at(audit_id: str) -> str:
+    """When an audit was put on record, by which its trace is known.
+
+    Raises:
+        StoreError: when there is none of that id, or the store does not answer.
+    """
+    return worker_records().audit(audit_id).created_at
 
 
 def _read(kind: type[M], delivery: versions.Delivery) -> M:

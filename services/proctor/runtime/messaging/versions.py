@@ -18,6 +18,8 @@ from proctor.domain.errors import NewerVersionError
 from proctor.domain.messages import QUEUES, Message, NotUnderstood
 from proctor.domain.problems import visible
 from proctor.domain.versions import newest_version, unknown_fields
+from proctor.runtime.traces.identity import HEADER
+from proctor.runtime.traces.tracing import passed_on
 
 #: Of a message: its version, and how often it was given back. A message without them is of version 1, and new.
 VERSION_HEADER: Final = "proctor_version"
@@ -42,6 +44,8 @@ class Delivery(NamedTuple):
     version: int = 1
     given_back: int = 0
     queue: str = ""
+    trace: str = ""
+    """The header of the trace that it is a part of."""
 
     @classmethod
     def of(cls, task: str, body: Mapping[str, Any], headers: Mapping[str, Any], info: Mapping[str, Any]) -> Delivery:
@@ -53,6 +57,7 @@ class Delivery(NamedTuple):
             version if type(version) is int else 1,
             given_back if type(given_back) is int and given_back >= 0 else MAX_GIVEN_BACK,
             info.get("routing_key") or task.partition(".")[0],
+            trace if isinstance(trace := headers.get(HEADER), str) else "",
         )
 
     @property
@@ -116,7 +121,11 @@ def _put_back(app: Any, delivery: Delivery, **options: Any) -> None:
         delivery.task,
         kwargs={"message": dict(delivery.body)},
         queue=delivery.queue,
-        headers={VERSION_HEADER: delivery.version, GIVEN_BACK_HEADER: delivery.given_back + 1},
+        headers={
+            VERSION_HEADER: delivery.version,
+            GIVEN_BACK_HEADER: delivery.given_back + 1,
+            **passed_on({HEADER: delivery.trace}),
+        },
         ignore_result=True,
         **options,
     )
