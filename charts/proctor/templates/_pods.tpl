@@ -121,7 +121,7 @@ initContainers:
   - name: wait-for-records
     image: {{ include "proctor.image" (dict "root" $root "target" (.target | default .component)) }}
     imagePullPolicy: {{ $root.Values.image.pullPolicy }}
-    command: [sh, -c, "until proctor records version; do sleep 1; done"]
+    command: [sh, -c, 'trap "exit 143" TERM; until proctor records version; do sleep 1; done']
     env:
       - {name: PROCTOR_HOME, value: /var/lib/proctor}
       {{- include "proctor.variables" (dict "root" $root "component" "migrate") | nindent 6 }}
