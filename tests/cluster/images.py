@@ -82,6 +82,8 @@ class _Images:
         self._builder = cache / "builder"
         self._record = cache / "images.json"
         self.layout = cache / "layout"
+        # Of a cluster that was never up there, the kit's folder lacks the one into which its programs' words go.
+        (self._builder / "log").mkdir(parents=True, exist_ok=True)
         self._base_id = self._ensure_base(cache / "base.tar")
 
     def built(self, target: str) -> _Built:
