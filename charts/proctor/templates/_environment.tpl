@@ -39,6 +39,11 @@ migrate: [records]
 {{- if .Values.postgresql.enabled }}{{ .Values.postgresql.tls.existingSecret }}{{ else }}{{ .Values.records.caSecret }}{{ end -}}
 {{- end -}}
 
+{{/* Address of the model registry, without a password; empty where there is none. */}}
+{{- define "proctor.registryAddress" -}}
+{{- if .Values.mlflow.enabled }}http://{{ include "proctor.fullname" . }}-mlflow.{{ .Release.Namespace }}.svc:5000{{ else }}{{ .Values.registry.uri }}{{ end -}}
+{{- end -}}
+
 {{/* What all services are told and is no secret: the ConfigMap that every pod takes its environment from. */}}
 {{- define "proctor.commonEnvironment" -}}
 {{- $t := .Values.timing -}}
@@ -72,7 +77,8 @@ migrate: [records]
 {{- with .Values.endpoints.encoder }}{{ $_ := set $said "PROCTOR_ENCODER" . }}{{ end -}}
 {{- with .Values.gateway.dashboardUrl }}{{ $_ := set $said "PROCTOR_DASHBOARD_URL" . }}{{ end -}}
 {{- with .Values.benchmarks.existingClaim }}{{ $_ := set $said "PROCTOR_BENCHMARKS" "/var/lib/proctor-benchmarks" }}{{ end -}}
-{{- if and (not .Values.mlflow.enabled) .Values.registry.uri (not .Values.registry.existingSecret) }}{{ $_ := set $said "PROCTOR_REGISTRY_URI" .Values.registry.uri }}{{ end -}}
+{{- /* Every service is to know whether there is a registry; the password is for those alone that call it. */ -}}
+{{- with include "proctor.registryAddress" . }}{{ $_ := set $said "PROCTOR_REGISTRY_URI" . }}{{ end -}}
 {{- range $name, $value := .Values.environment }}{{ $_ := set $said $name $value }}{{ end -}}
 {{- range $name, $value := $said }}
 {{ $name }}: {{ $value | toString | quote }}

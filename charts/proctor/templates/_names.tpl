@@ -79,6 +79,7 @@ labels:
 {{- if and (not .Values.postgresql.enabled) (not .Values.records.existingSecret) }}{{ fail "records.existingSecret: name the Secret with the URL of your PostgreSQL, or set postgresql.enabled" }}{{ end -}}
 {{- if and (not .Values.signing.existingSecret) .Values.requireExistingSecrets }}{{ fail "signing.existingSecret: requireExistingSecrets is set, so that no key is generated" }}{{ end -}}
 {{- if and (not .Values.gateway.existingSecret) .Values.requireExistingSecrets }}{{ fail "gateway.existingSecret: requireExistingSecrets is set, so that no token is generated" }}{{ end -}}
+{{- if and (not .Values.mlflow.enabled) .Values.registry.existingSecret (not .Values.registry.uri) }}{{ fail "registry.uri: give the address without user and password too, for the services that only need to know that there is a registry" }}{{ end -}}
 {{- $t := .Values.timing -}}
 {{- if not (and (lt (float64 $t.reconcileIntervalSeconds) (float64 $t.leaseSeconds)) (lt (float64 $t.leaseSeconds) (float64 $t.visibilityTimeoutSeconds)) (lt (float64 $t.visibilityTimeoutSeconds) (float64 $t.answerTimeSeconds))) -}}
 {{- fail "timing: reconcileIntervalSeconds, leaseSeconds, visibilityTimeoutSeconds and answerTimeSeconds must rise in this order" -}}
