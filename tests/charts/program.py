@@ -75,10 +75,19 @@ OF_LIBRARIES: Final = {
 
 #: What the code will read, and serve, once what is built beside the chart is merged.
 AWAITED: Final = frozenset(
-    {"PROCTOR_LEADER_LEASE", "PROCTOR_LOG_FORMAT", "PROCTOR_STALL_S", "PROCTOR_KUBERNETES_EVENTS"}
-)
+    {
+        "PROCTOR_LEADER_LEASE", "PROCTOR_LOG_FORMAT", "PROCTOR_STALL_S", "PROCTOR_KUBERNETES_EVENTS",
+        "PROCTOR_ADMISSION_APPROVALS", "PROCTOR_TRUSTED_KEYS",
+    }
+)  # fmt: skip
 AWAITED_METRICS: Final = frozenset({"proctor_scaling_work"})
-AWAITED_OPTIONS: Final = frozenset({"--metrics-port", "--admission-port"})
+AWAITED_OPTIONS: Final = frozenset(
+    {
+        "--metrics-host", "--metrics-port", "--admission-port", "--admission-secret", "--admission-webhook",
+        "--admission-names", "--admission-on-error", "--admission-timeout", "--admission-cert", "--admission-key",
+        "--admission-client-ca", "--admission-cert-days",
+    }
+)  # fmt: skip
 
 
 @cache

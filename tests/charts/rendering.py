@@ -34,6 +34,8 @@ class Release:
     objects: tuple[Manifest, ...]
     apis: tuple[str, ...] = ()
     """API groups with their versions that the cluster has beside Kubernetes' own."""
+    notes: str = ""
+    """What Helm prints after the installation."""
 
     def of_kind(self, *kinds: str) -> Iterator[Manifest]:
         """Its objects of some kinds."""
@@ -89,26 +91,6 @@ def render(
     Raises:
         HelmError: the schema refuses the values, or a template fails.
     """
-    texts, merged = _templates(chart, values, apis, release, namespace, kube_version, upgrade)
-    objects = tuple(one for path, text in sorted(texts.items()) if not path.endswith(".txt") for one in documents(text))
-    return Release(name, merged, objects, tuple(apis))
-
-
-def notes(values: Mapping[str, Any], *, apis: Sequence[str] = (), chart: Path = CHART) -> str:
-    """What Helm prints after an installation."""
-    texts, _ = _templates(chart, values, apis, RELEASE, NAMESPACE, None, False)
-    return "".join(text for path, text in texts.items() if path.endswith("NOTES.txt"))
-
-
-def _templates(
-    chart: Path,
-    values: Mapping[str, Any],
-    apis: Sequence[str],
-    release: str,
-    namespace: str,
-    kube_version: str | None,
-    upgrade: bool,
-) -> tuple[dict[str, str], dict[str, Any]]:
     helm()
     from helm_python import _native
     from helm_python.chart import Chart
@@ -118,12 +100,14 @@ def _templates(
     options |= {"kube_version": kube_version} if kube_version else {}
     given = dict(values)
     with Chart.load(chart) as loaded:
-        # Rendering alone does not look into the schema of every version of Helm's library.
+        # Rendering alone does not look into the schema in every version of Helm's library.
         loaded.validate_schema(given)
         # `Chart.render` knows nothing of the cluster's version and API groups; the library below it does.
-        texts = _native.call_string("helm_render", loaded._raw(), json.dumps(given), json.dumps(options))
-        found: dict[str, str] = json.loads(texts)
-        return found, loaded.merge_values(given)
+        texts = json.loads(_native.call_string("helm_render", loaded._raw(), json.dumps(given), json.dumps(options)))
+        merged = loaded.merge_values(given)
+    printed = [path for path in texts if path.endswith(".txt")]
+    objects = tuple(one for path in sorted(set(texts) - set(printed)) for one in documents(texts[path]))
+    return Release(name, merged, objects, tuple(apis), "".join(texts[path] for path in printed))
 
 
 def helm() -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -16,12 +16,11 @@ from tests.charts.kubernetes_schemas import is_custom
 from tests.charts.manifests import Manifest, annotations_of, labels_of, pods, strings, title
 from tests.charts.policies.every import POLICIES
 from tests.charts.rendering import CHART, Release, parse, render, rendered, told, value_set, value_set_names
+from tests.charts.values_schema import faults, merged, resolved, schema
 
 Path_ = tuple[str, ...]
 #: A set that has nearly everything is tried first.
 _SETS = sorted(value_set_names(), key=lambda name: name != "everything")
-#: No object of a release is another's, whatever its kind.
-_NAMESPACED_ELSEWHERE = frozenset({"PriorityClass"})
 _DIGEST = f"sha256:{'5' * 64}"
 _NAMES = ("an_object_has_a_name_of_its_own", "what_a_pod_takes_in_is_there", "a_service_leads_to_pods")
 
@@ -41,21 +40,21 @@ def nested(path: Path_, value: Any) -> dict[str, Any]:
     return found
 
 
-def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    result = dict(below)
-    for key, value in above.items():
-        both = isinstance(value, Mapping) and isinstance(result.get(key), Mapping)
-        result[key] = merged(result[key], value) if both else value
-    return result
-
-
 def with_value(name: str, path: Path_, value: Any) -> Release | None:
     """A value set with another value; None where the chart refuses it."""
+    return _with(name, nested(path, value))
+
+
+def _with(name: str, values: Mapping[str, Any]) -> Release | None:
     from helm_python.errors import HelmError
 
     given_set = value_set(name)
+    together = merged(given_set.values, values)
+    # Helm refuses it too, and takes longer for it.
+    if faults(together):
+        return None
     try:
-        return render(merged(given_set.values, nested(path, value)), apis=given_set.apis, name=name)
+        return render(together, apis=given_set.apis, name=name)
     except HelmError:
         return None
 
@@ -69,47 +68,100 @@ LEAVES = dict(leaves(defaults())) if CHART.is_dir() else {}
 SECRETS = [path for path in LEAVES if re.search(r"(?:existingS|S)ecret$", path[-1])]
 
 
-def others(path: Path_, value: Any) -> Iterable[Any]:
-    """Other values of the same type, one of which the schema may take."""
+def marked(value: Any, number: int) -> list[Any]:
+    """Other values of the same type, each with a mark that is found in what is rendered."""
+    mark = f"planted-{number}"
+    if isinstance(value, bool):
+        return []
+    if isinstance(value, int):
+        return [40_000 + number]
+    if isinstance(value, list):
+        return [
+            [mark], [f"owner/{mark}"], [{"podSelector": {"matchLabels": {"of": mark}}}], [40_000 + number],
+            [{"key": mark, "operator": "Exists", "effect": "NoSchedule"}], [{"name": mark}],
+            [{"ports": [{"port": 40_000 + number, "protocol": "TCP"}]}],
+            [{"name": mark, "url": f"grpc://{mark}.example:8001"}],
+        ]  # fmt: skip
+    if isinstance(value, dict) or value is None:
+        return [{mark: "planted"}, {"PROCTOR_NICE": mark}, {"router": f"sha256:{number:064}"}, {mark: {"x": "y"}}]
+    return [
+        mark, f"https://{mark}.example", f"{40_000 + number}Mi", f"{40_000 + number}mb", f"s3://{mark}/prefix",
+        f"grpc://{mark}.example:8001/model", f"{mark}.example",
+    ]  # fmt: skip
+
+
+def plain(path: Path_, value: Any) -> list[Any]:
+    """Other values of the same type, for where a mark is refused or decides what is rendered."""
     if isinstance(value, bool):
         return [not value]
     if isinstance(value, int):
-        return [value + 1, value + 7, max(value - 1, 0)]
+        return [value + 1, max(value - 1, 0)]
+    if isinstance(value, str):
+        return [one for one in _allowed(path) if one != value] or ["planted"]
     if isinstance(value, list):
-        return [
-            ["planted.example"], ["owner/planted"], [{"namespaceSelector": {"matchLabels": {"planted": "planted"}}}],
-            [{"name": "planted", "url": "grpc://planted.example:8001"}], [4444], ["Audit"],
-            [{"key": "planted", "operator": "Exists", "effect": "NoSchedule"}], [{"name": "planted"}],
-            [{"name": "planted", "schedule": "0 3 * * *", "suite": {"model_config": {}}}],
-        ]  # fmt: skip
-    if isinstance(value, dict) or value is None:
-        return [
-            {"planted": "planted"}, {"PROCTOR_NICE": "3"}, {"router": _DIGEST}, {"nodeAffinity": {}}, {"cpu": "3"},
-            {"*": {"max_items": 3}}, {"names": ["planted"]}, {"planted.json": {"planted": "planted"}}, 30,
-        ]  # fmt: skip
-    return [
-        "planted", "planted.example", "https://planted.example", "3333Mi", "grpc://planted.example:8001/model",
-        "s3://planted/prefix", "ReadWriteMany", "warn", "text", "always", "Always", "any", "Ignore", "delete",
-        "webhook", "policy", "LoadBalancer", "NodePort", "DEBUG", "prometheus", "hpa", "none", "DoNotSchedule", "77mb",
-        "s3", "pvc", "3", "3333m", "http://planted.example:5000",
-    ]  # fmt: skip
+        return [["Audit"], *marked(value, 1)]
+    return [{"*": {"max_items": 3}}, {"names": ["planted"]}, {"nodeAffinity": {}}, {"cpu": "3"}, *marked(value, 1), 30]
+
+
+def _allowed(path: Path_) -> list[str]:
+    """The words of which a value is one, by the schema."""
+    part: Any = schema()
+    for key in path:
+        part = resolved(part).get("properties", {}).get(key, {})
+    return [one for one in resolved(part).get("enum", ()) if isinstance(one, str)]
 
 
 @pytest.mark.timeout(240)
 def test_every_value_does_something() -> None:
-    idle = [".".join(path) for path, value in LEAVES.items() if not any(_effects(path, value))]
-    assert idle == []
+    marks = dict(_marks_of_all())
+    # All marks at once: a rendering takes a tenth of a second, and there are hundreds of values.
+    seen = _seen(sorted(marks))
+    idle = [path for path in LEAVES if path not in seen and not any(_effects(path, LEAVES[path]))]
+    assert [".".join(path) for path in idle] == []
+
+
+def _marks() -> Iterator[tuple[Path_, Any]]:
+    for number, (path, value) in enumerate(LEAVES.items()):
+        for other in marked(value, number):
+            if not faults(merged(value_set(_SETS[0]).values, nested(path, other))):
+                yield path, other
+                break
+
+
+def _seen(paths: list[Path_]) -> set[Path_]:
+    """The paths whose marks come out; where values do not go together, by halves."""
+    marks, values = dict(_marks_of_all()), dict[str, Any]()
+    for path in paths:
+        values = merged(values, nested(path, marks[path]))
+    release = _with(_SETS[0], values)
+    if release is not None:
+        text = "\n".join(_all(release))
+        return {path for path in paths if _mark(path) in text}
+    if len(paths) == 1:
+        return set()
+    half = len(paths) // 2
+    return _seen(paths[:half]) | _seen(paths[half:])
+
+
+@cache
+def _marks_of_all() -> tuple[tuple[Path_, Any], ...]:
+    return tuple(_marks())
+
+
+def _mark(path: Path_) -> str:
+    """What is looked for: a number that no default has, or a word."""
+    number = list(LEAVES).index(path)
+    said = json.dumps(dict(_marks_of_all())[path])
+    return str(40_000 + number) if str(40_000 + number) in said else f"planted-{number}"
 
 
 def _effects(path: Path_, value: Any) -> Iterator[bool]:
-    """Whether other values of a path make another release, in one set after the other."""
+    """Whether another value of a path makes another release, in one set after the other."""
     for name in _SETS:
-        for other in others(path, value):
+        for other in plain(path, value):
             changed = with_value(name, path, other)
-            if changed is not None:
-                yield _all(changed) != _of_set(name)
-                # One value that the schema takes is enough for a set.
-                break
+            if changed is not None and _all(changed) != _of_set(name):
+                yield True
 
 
 @cache
@@ -118,7 +170,7 @@ def _of_set(name: str) -> tuple[str, ...]:
 
 
 def _all(release: Release) -> tuple[str, ...]:
-    return tuple(told(one) for one in release.objects)
+    return (*(told(one) for one in release.objects), release.notes)
 
 
 def test_no_value_is_a_credential() -> None:
@@ -132,9 +184,12 @@ def test_the_chart_takes_credentials_from_secrets_in_many_places() -> None:
 
 @pytest.mark.parametrize("path", SECRETS, ids=".".join)
 def test_a_secret_that_exists_is_taken_and_none_is_made(path: Path_) -> None:
-    releases = [made for name in _SETS if (made := with_value(name, path, "planted-secret")) is not None]
-    assert [release.name for release in releases if release.find("Secret", "planted-secret")] == []
-    assert any(_takes(one, "planted-secret") for release in releases for one in release.objects)
+    for name in _SETS:
+        release = with_value(name, path, "planted-secret")
+        if release is not None and any(_takes(one, "planted-secret") for one in release.objects):
+            assert release.find("Secret", "planted-secret") is None
+            return
+    pytest.fail("no value set takes it")
 
 
 def _takes(one: Manifest, secret: str) -> bool:
@@ -190,59 +245,46 @@ def test_a_tag_that_moves_is_refused(tag: str) -> None:
 
 
 @pytest.mark.parametrize("name", value_set_names())
-def test_labels_for_everything_are_on_everything(name: str) -> None:
-    release = with_value(name, ("commonLabels",), {"team": "evals"})
+def test_labels_and_annotations_for_everything_are_on_everything(name: str) -> None:
+    said = {
+        "commonLabels": {"team": "evals"},
+        "pods": {"labels": {"mesh": "in"}, "annotations": {"mesh/inject": "yes"}},
+    }
+    release = _with(name, said)
     assert release is not None
     assert [title(one) for one in release.objects if labels_of(one).get("team") != "evals"] == []
+    assert [pod.name for pod in pods(release.objects) if pod.labels.get("mesh") != "in"] == []
+    annotated = {pod.name: annotations_of(pod.template).get("mesh/inject") for pod in pods(release.objects)}
+    assert [title for title, value in annotated.items() if value != "yes"] == []
     # They may change, and selectors may not.
     for workload in release.of_kind("Deployment", "StatefulSet"):
-        assert "team" not in workload["spec"]["selector"]["matchLabels"]
+        assert not {"team", "mesh"} & set(workload["spec"]["selector"]["matchLabels"])
 
 
 @pytest.mark.parametrize("name", value_set_names())
-def test_labels_and_annotations_of_pods_are_on_every_pod(name: str) -> None:
-    labelled = with_value(name, ("pods", "labels"), {"mesh": "in"})
-    annotated = with_value(name, ("pods", "annotations"), {"mesh.example/inject": "true"})
-    assert labelled is not None
-    assert annotated is not None
-    assert [pod.name for pod in pods(labelled.objects) if pod.labels.get("mesh") != "in"] == []
-    without = [
-        pod for pod in pods(annotated.objects) if annotations_of(pod.template).get("mesh.example/inject") != "true"
-    ]
-    assert [pod.name for pod in without] == []
-
-
-@pytest.mark.parametrize("policy", _NAMES)
-@pytest.mark.parametrize("name", value_set_names())
-def test_a_release_with_the_longest_name_has_names_that_are_valid(name: str, policy: str) -> None:
+def test_a_release_with_the_longest_name_has_names_that_are_valid(name: str) -> None:
     given_set = value_set(name)
     release = render(given_set.values, apis=given_set.apis, release="r" * 53, name=name)
-    assert list(POLICIES[policy].faults(release)) == []
+    assert [fault for policy in _NAMES for fault in POLICIES[policy].faults(release)] == []
 
 
 @pytest.mark.parametrize("name", value_set_names())
 def test_two_releases_in_one_namespace_share_no_object(name: str) -> None:
     given_set = value_set(name)
-    if given_set.values.get("fullnameOverride"):
-        return
-    one, other = (_places(render(given_set.values, apis=given_set.apis, release=said)) for said in ("one", "other"))
-    assert one & other == set()
+    if not given_set.values.get("fullnameOverride"):
+        other = render(given_set.values, apis=given_set.apis, release="other")
+        assert _places(rendered(name).objects) & _places(other.objects) == set()
 
 
 @pytest.mark.parametrize("name", value_set_names())
 def test_releases_of_one_name_in_two_namespaces_share_no_object_of_the_cluster(name: str) -> None:
     given_set = value_set(name)
-    here, there = (render(given_set.values, apis=given_set.apis, namespace=said) for said in ("here", "there"))
-    wide = [_places(replace(release, objects=tuple(_wide(release)))) for release in (here, there)]
-    assert wide[0] & wide[1] == set()
+    there = render(given_set.values, apis=given_set.apis, namespace="elsewhere")
+    assert _places(_wide(rendered(name))) & _places(_wide(there)) == set()
 
 
-def _places(release: Release) -> set[tuple[str, str, str]]:
-    return {
-        (one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"])
-        for one in release.objects
-        if one["kind"] not in _NAMESPACED_ELSEWHERE
-    }
+def _places(objects: Iterable[Manifest]) -> set[tuple[str, str, str]]:
+    return {(one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"]) for one in objects}
 
 
 def _wide(release: Release) -> Iterator[Manifest]:

@@ -137,7 +137,8 @@ def _keys(pod: Pod) -> Iterator[tuple[str, str, str]]:
     for container in pod.containers:
         for one in container.spec.get("env") or ():
             for kind, reference in _references(one):
-                yield kind, reference["name"], reference["key"]
+                if not reference.get("optional"):
+                    yield kind, reference["name"], reference["key"]
     for volume in pod.volumes:
         for source in (volume, *((volume.get("projected") or {}).get("sources") or ())):
             for kind, field in (("ConfigMap", "configMap"), ("Secret", "secret")):
