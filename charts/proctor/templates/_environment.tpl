@@ -8,7 +8,8 @@ inference: [redis, artifacts, models, keys]
 scorer: [redis, records, artifacts, signing, notify]
 registry: [redis, records, artifacts, registry]
 notifier: [redis, records, artifacts, notify, notifications]
-gateway: [redis, records, artifacts, registry, signing, callers, notify]
+gateway: [redis, records, artifacts, registry, signing, callers, notify, webhooks]
+subscribe: [registry, webhooks]
 migrate: [records]
 {{- end -}}
 
@@ -153,7 +154,8 @@ private-benchmarks.json: {{ toJson . | quote }}
 - name: PROCTOR_GATEWAY_OIDC
   value: "@/var/run/secrets/proctor/oidc/oidc.json"
 {{- end }}
-{{- if and $values.gateway.triggers.enabled (include "proctor.secretName.webhooks" $root) }}
+{{- end }}
+{{- if and (has "webhooks" $needs) $values.gateway.triggers.enabled (include "proctor.secretName.webhooks" $root) }}
 {{- range $registry, $variable := dict "mlflow" "PROCTOR_GATEWAY_MLFLOW_SECRETS" "huggingface" "PROCTOR_GATEWAY_HUGGINGFACE_SECRETS" }}
 - name: {{ $variable }}
   valueFrom:
@@ -161,7 +163,6 @@ private-benchmarks.json: {{ toJson . | quote }}
       name: {{ include "proctor.secretName.webhooks" $root }}
       key: {{ $registry }}
       optional: true
-{{- end }}
 {{- end }}
 {{- end }}
 {{- if and (has .component (list "router" "gateway")) $values.leaderElection.enabled }}
@@ -172,9 +173,9 @@ private-benchmarks.json: {{ toJson . | quote }}
 - name: PROCTOR_ADMISSION_APPROVALS
   value: {{ $root.Release.Namespace }}/{{ include "proctor.fullname" $root }}-approvals
 {{- end }}
-{{- if and (eq .component "registry") $values.registry.events }}
+{{- if and (eq .component "registry") $values.registry.events.enabled }}
 - name: PROCTOR_KUBERNETES_EVENTS
-  value: "1"
+  value: {{ join "," $values.registry.events.namespaces | default "1" | quote }}
 {{- end }}
 {{- range $name, $value := (get $values .component | default dict).environment }}
 - name: {{ $name }}

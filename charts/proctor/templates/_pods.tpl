@@ -83,7 +83,7 @@ annotations:
 {{- else if eq .component "inference" -}}
 {{- if include "proctor.watchedNamespaces" .root | fromJsonArray }}true{{ end -}}
 {{- else if eq .component "registry" -}}
-{{- if or $values.registry.events (eq $values.admission.mode "policy") }}true{{ end -}}
+{{- if or $values.registry.events.enabled (eq $values.admission.mode "policy") }}true{{ end -}}
 {{- end -}}
 {{- end -}}
 

@@ -16,3 +16,19 @@ subjects:
     name: {{ include "proctor.fullname" .root }}-{{ .component }}
     namespace: {{ .root.Release.Namespace }}
 {{- end -}}
+
+{{/* To find the workloads that name a model, and to write Events on them. */}}
+{{- define "proctor.eventRules" -}}
+- apiGroups: [apps]
+  resources: [deployments, statefulsets, daemonsets, replicasets]
+  verbs: [list]
+- apiGroups: [batch]
+  resources: [jobs, cronjobs]
+  verbs: [list]
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [list]
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create]
+{{- end -}}

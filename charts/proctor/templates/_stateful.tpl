@@ -161,6 +161,15 @@ readinessProbe:
 
 {{- define "proctor.mlflowEnvironment" -}}
 - {name: MLFLOW_PASSWORD_FILE, value: /var/run/secrets/proctor/password/password}
+{{- if .Values.gateway.triggers.enabled }}
+# By default it sends to public addresses alone; its NetworkPolicy lets it reach the gateway and nothing else.
+- {name: MLFLOW_WEBHOOK_ALLOWED_SCHEMES, value: "http,https"}
+- {name: MLFLOW_WEBHOOK_ALLOW_PRIVATE_IPS, value: "true"}
+- {name: MLFLOW_WEBHOOK_CACHE_TTL, value: "0"}
+{{- if not .Values.gateway.triggers.webhooksSecret }}
+{{ include "proctor.fromSecret" (dict "name" "MLFLOW_WEBHOOK_SECRET_ENCRYPTION_KEY" "secret" (include "proctor.secretName.webhooks" .) "key" "encryption-key") }}
+{{- end }}
+{{- end }}
 {{- end -}}
 
 {{- define "proctor.mlflowProbes" -}}
