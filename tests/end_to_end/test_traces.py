@@ -24,7 +24,7 @@ from tests.integration.audit_support import gateway_process
 from tests.integration.registry_support import WEBHOOKS, add_webhook
 from tests.registry_webhooks import SECRET
 from tests.standing_stack import standing_stack
-from tests.support import free_port, wait_until
+from tests.support import REPOSITORY, free_port, wait_until
 from tests.trace_collector import CollectedSpan, Collector, collecting, tree
 
 pytestmark = [
@@ -134,11 +134,12 @@ def test_an_audit_is_one_trace_from_the_webhook_to_the_registry(
     assert of_audit.span_id == f"{root.span_id:016x}"
     (asked,) = collector.named("webhook mlflow")
     named = request_trace(request.key)
-    assert (
-        of_audit.links == ((asked.trace_id, asked.span_id),) == ((f"{named.trace_id:032x}", f"{named.span_id:016x}"),)
-    )
+    assert of_audit.links == ((asked.trace_id, asked.span_id),)
+    assert (asked.trace_id, asked.span_id) == (f"{named.trace_id:032x}", f"{named.span_id:016x}")
     assert (asked.kind, asked.service) == ("server", "proctor-gateway")
     assert_nothing_is_told(collector, secrets_of(stack) | {"webhook": SECRET, "collector": _COLLECTOR_KEY}, bundle)
+    page = (REPOSITORY / "docs" / "tracing.md").read_text("utf-8")
+    assert {name for one in collector.spans for name in one.attributes if f"`{name}`" not in page} == set()
     assert_what_shards_say(spans)
     assert {one["authorization"] for one in collector.headers} == {f"Bearer {_COLLECTOR_KEY}"}
     assert_logs_are_json(home, audit.audit_id, f"{root.trace_id:032x}")

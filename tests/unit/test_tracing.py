@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -40,6 +41,8 @@ def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
     with collecting() as found:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", found.url)
         yield found
+        # While somebody listens.
+        tracing.end()
 
 
 @pytest.fixture
@@ -230,7 +233,8 @@ def test_a_submission_is_the_root_of_its_trace_and_names_what_asked_for_it(route
     assert {waited.parent_id, submit.parent_id} == {root.span_id}
     assert f"{header.span_id:016x}" == submit.span_id
     named = request_trace("k1")
-    assert root.links == ((asked.trace_id, asked.span_id),) == ((f"{named.trace_id:032x}", f"{named.span_id:016x}"),)
+    assert root.links == ((asked.trace_id, asked.span_id),)
+    assert (asked.trace_id, asked.span_id) == (f"{named.trace_id:032x}", f"{named.span_id:016x}")
     assert root.begin_ns <= waited.begin_ns <= waited.end_ns <= submit.end_ns
 
 
@@ -323,9 +327,24 @@ def test_a_collector_that_takes_nothing_neither_stops_nor_slows_work(
         tracing.end()
         ended_s = time.monotonic() - since
     listener.close()
-    # In the processor's time, since the machine may be busy; a span that waited for an attempt would be a second each.
+    # In the processor's time, since the machine may be busy; a span that waited for an attempt would take a second.
     assert used_s < 6_000 * 0.0005
     assert took_s < 60
     assert ended_s < tracing.END_S + 5
     assert "secret-word" not in caplog.text
     assert len([one for one in caplog.records if "collector" in one.getMessage()]) <= 1
+
+
+#: The first two words of what spans say; loggers, modules and gRPC's services have names of the same form.
+_ATTRIBUTE = re.compile(
+    r'"((?:messaging|gen_ai|error)\.[a-z_.]+|'
+    r'proctor\.(?:audit|task|message|stage|shard|backend|trials|decision|request|registry)(?:\.[a-z_]+)?)"'
+)
+
+
+def test_the_page_names_every_attribute_that_the_code_sets() -> None:
+    page = (REPOSITORY / "docs" / "tracing.md").read_text("utf-8")
+    sources = (REPOSITORY / "services" / "proctor").rglob("*.py")
+    found = {name for source in sources for name in _ATTRIBUTE.findall(source.read_text("utf-8"))}
+    assert {"proctor.audit.id", "gen_ai.usage.output_tokens", "error.type"} <= found
+    assert {name for name in found if f"`{name}`" not in page} == set()

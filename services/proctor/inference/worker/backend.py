@@ -16,7 +16,7 @@ from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import EndpointError
 from proctor.domain.trial import Completion, Decoding, FinishReason, Trial
 from proctor.inference.worker.token_counts import believed_input, believed_output
-from proctor.runtime.logs.context import saying
+from proctor.runtime.logs.context import trial_in_hand
 
 #: A prompt above this is refused before it is sent: no benchmark has one, and 64 of them travel at once.
 MAX_PROMPT_BYTES = 1 << 20
@@ -133,11 +133,13 @@ class Server(Backend, Protocol):
 async def attempt(session: Session, trial: Trial, spec: EndpointSpec, deadline: float) -> Completion:
     """The completion of a trial, whatever comes of it."""
     started = time.monotonic()
+    token = trial_in_hand.set(trial)
     try:
-        with saying(trial_id=trial.trial_id):
-            return await session.ask(trial, deadline=deadline)
+        return await session.ask(trial, deadline=deadline)
     except TrialFailure as failure:
         return failed(trial, spec, failure, latency_s=time.monotonic() - started)
+    finally:
+        trial_in_hand.reset(token)
 
 
 def prompt_bytes(prompt: str) -> bytes:

@@ -13,15 +13,26 @@ import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Final, ParamSpec, TypeVar
+from typing import Final, ParamSpec, Protocol, TypeVar
 
 #: What a line may be of; all of them are ids and names, and none is a text of a benchmark or a model.
 FIELDS: Final = ("audit_id", "stage", "shard_id", "trial_id", "task", "message_id", "request_id")
+
+
+class Identified(Protocol):
+    """A trial."""
+
+    @property
+    def trial_id(self) -> str:
+        """Its identifier within its audit."""
+
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+#: The trial that is being asked. Its id is made where a line is: there are as many as prompts, and hardly any line.
+trial_in_hand: Final = contextvars.ContextVar[Identified | None]("trial_in_hand", default=None)
 _context: contextvars.ContextVar[Mapping[str, str]] = contextvars.ContextVar("log_context", default=_NOTHING)
 
 
@@ -41,7 +52,8 @@ def saying(**fields: str | None) -> Iterator[None]:
 
 def said_of_now() -> Mapping[str, str]:
     """What the lines are of here and now."""
-    return _context.get()
+    trial = trial_in_hand.get()
+    return _context.get() if trial is None else {**_context.get(), "trial_id": trial.trial_id}
 
 
 def pod_name() -> str:
