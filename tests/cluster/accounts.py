@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,29 @@ def account(cluster: Cluster, namespace: str, name: str, rules: Sequence[dict[st
         namespace=namespace,
     )
     return kubeconfig_of(cluster, namespace, name, folder)
+
+
+@contextmanager
+def cluster_account(
+    cluster: Cluster, namespace: str, name: str, rules: Sequence[dict[str, Any]], folder: Path
+) -> Iterator[Path]:
+    """As `account`, for the whole cluster while the block lasts."""
+    rbac, role = "rbac.authorization.k8s.io", f"{namespace}-{name}"
+    cluster.apply(
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}},
+        {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": {"name": role}, "rules": list(rules)},
+        {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": role},
+            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": role},
+            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
+        },
+    )
+    try:
+        yield kubeconfig_of(cluster, namespace, name, folder)
+    finally:
+        cluster.kubectl("delete", "clusterrolebinding,clusterrole", role)
 
 
 def kubeconfig_of(cluster: Cluster, namespace: str, name: str, folder: Path) -> Path:
@@ -55,3 +79,15 @@ def lease_rules(name: str) -> list[dict[str, Any]]:
 def slices_rules() -> list[dict[str, Any]]:
     """What inference needs to find replicas."""
     return [{"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list", "watch"]}]
+
+
+def events_rules(*, namespaces: bool) -> list[dict[str, Any]]:
+    """What the registry's worker needs to tell workloads of decisions, in one namespace or in all that asked for it."""
+    listed = {"verbs": ["list"]}
+    rules: list[dict[str, Any]] = [
+        {**listed, "apiGroups": ["apps"], "resources": ["deployments", "statefulsets", "daemonsets", "replicasets"]},
+        {**listed, "apiGroups": ["batch"], "resources": ["jobs", "cronjobs"]},
+        {**listed, "apiGroups": [""], "resources": ["pods"]},
+        {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]},
+    ]
+    return [*rules, {**listed, "apiGroups": [""], "resources": ["namespaces"]}] if namespaces else rules

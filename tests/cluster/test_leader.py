@@ -98,6 +98,25 @@ def test_a_stolen_lease_is_honoured_and_won_back_only_when_it_ran_out(room: Room
         assert room.holder == "candidate-0"
 
 
+def test_a_lease_that_a_chart_has_made_and_nobody_held_is_taken_by_an_account_that_may_make_none(
+    room: Room, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": NAME}}
+    room.cluster.apply(made, namespace=room.namespace)
+    only_this = lease_rules(NAME)[:1]
+    monkeypatch.setenv("KUBECONFIG", str(account(room.cluster, room.namespace, "least", only_this, tmp_path)))
+    with candidates(room, 1) as (candidate,):
+        candidate.once()
+        assert candidate.leads()
+        candidate.release()
+        assert room.holder == ""
+        # Applied again, as by an upgrade of the release, it says no more than before.
+        candidate.once()
+        room.cluster.apply(made, namespace=room.namespace)
+        candidate.once()
+        assert candidate.leads()
+
+
 def test_two_that_write_on_the_same_version_are_not_both_taken(room: Room) -> None:
     with candidates(room, 2) as (first, second):
         first.once()

@@ -10,6 +10,7 @@ import click
 from proctor.cli.options import format_option, home_option
 from proctor.cli.terminal import print_json, say, table
 from proctor.domain.errors import ExitCode
+from proctor.localstack.doctor.cluster import examine_cluster
 from proctor.localstack.doctor.configured import examine_outside, readable_settings
 from proctor.localstack.doctor.installed import State, examine
 
@@ -22,14 +23,14 @@ def doctor(home: Path, output: str) -> ExitCode:
 
     The endpoints of PROCTOR_ENDPOINTS are read and not asked. Of object storage and Kubernetes, the client libraries
     are looked for where the settings need them. The Redis of PROCTOR_LEDGER_URL is asked whether it keeps what is
-    written there.
+    written there. In a pod, the API server is asked whether its account may do what the settings have it do.
 
     \b
     Example:
       PROCTOR_ENDPOINTS=@/etc/proctor/endpoints.json proctor doctor
     """
     settings, faults = readable_settings({**os.environ, "PROCTOR_HOME": str(home)})
-    findings = examine(settings) + (faults or examine_outside(settings))
+    findings = examine(settings) + (faults or examine_outside(settings)) + examine_cluster(settings, os.environ)
     complete = all(finding.state is not State.MISSING or not finding.required for finding in findings)
     if output == "json":
         print_json({"complete": complete, "findings": [finding._asdict() for finding in findings]})

@@ -214,7 +214,10 @@ def worker(
             stack.enter_context(expiring(settings, Timetable.leads))
         if service == REGISTRY:
             from proctor.registry.approvals import keeping_approvals
+            from proctor.runtime.kubernetes.where import Where
 
+            # Refused now, and not at the first decision.
+            Where.from_environment()
             stack.enter_context(keeping_approvals(settings))
         stack.enter_context(parts.watched(is_consuming, lambda: write_atomic(ready, b"consuming\n")))
         app.worker_main([*log.celery_options, *_arguments(service, log_level, concurrency)])

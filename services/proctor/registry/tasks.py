@@ -6,20 +6,24 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from typing import Final
 
 from proctor.domain.decision import DecisionEvent
 from proctor.domain.errors import RegistryError
 from proctor.domain.messages import DecisionWritten, WriteDecision
 from proctor.registry.consumer import DecisionConsumer
+from proctor.registry.kubernetes.events import Decided, Telling
 from proctor.registry.model_registry import RegistryUnavailableError
 from proctor.registry.standing_record import Sources
 from proctor.registry.writing import write_standing
+from proctor.runtime.kubernetes.where import Where
 from proctor.runtime.messaging.tasks import app, handles, send, worker_artifacts, worker_records, worker_settings
 from proctor.runtime.metrics import recording as metrics
 from proctor.runtime.metrics.recording import RegistryWrite
 from proctor.runtime.records.audit_state import AuditState
 from proctor.runtime.retrying import retrying
+from proctor.runtime.verdicts import Verdicts
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +69,17 @@ def write(message: WriteDecision) -> None:
         return
     metrics.registry_write(RegistryWrite.WRITTEN)
     send(DecisionWritten(audit_id=audit_id, registry_version=version))
+    if (telling := _telling()) is not None:
+        telling.tell(Decided(message.event, version))
+
+
+@cache
+def _telling() -> Telling | None:
+    """Whoever tells workloads of decisions; None where nobody is to."""
+    where = Where.from_environment()
+    if where is None:
+        return None
+    return Telling(where, Verdicts(worker_settings(), worker_records().deployable).on)
 
 
 def write_with_retries(

@@ -188,7 +188,10 @@ class Candidate:
             return self._leases.create_namespaced_lease(self._name.namespace, lease, _request_timeout=TIMEOUT_S)
 
     def _hold(self, found: V1Lease, *, anew: bool) -> V1Lease:
-        spec = found.spec
+        from kubernetes.client import V1LeaseSpec
+
+        # One that a chart has made says nothing yet.
+        spec = found.spec = found.spec or V1LeaseSpec()
         spec.renew_time = datetime.now(UTC)
         if anew:
             spec.acquire_time = spec.renew_time

@@ -17,6 +17,11 @@ _MAX_CHARACTERS: Final = 253
 LEADER_LEASE: Final = "PROCTOR_LEADER_LEASE"
 
 
+def is_label(text: str) -> bool:
+    """Whether it can be a namespace's name."""
+    return re.fullmatch(_LABEL, text) is not None
+
+
 class LeaseName(NamedTuple):
     """`NAMESPACE/NAME`."""
 
