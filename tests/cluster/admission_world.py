@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
+import os
 import ssl
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from proctor.domain.decision import DecisionOutcome
 from proctor.domain.record.sign_off import SignedBy, Verb
 from proctor.gateway.admission.certificates.issuing import Issued, issue
-from proctor.gateway.admission.certificates.source import CertificateSource, Pair
-from proctor.gateway.admission.desk import Terms
-from proctor.gateway.admission.server import AdmissionOptions, serving_admission
-from proctor.gateway.front import Front
-from proctor.runtime.grpc.serving import Address
+from proctor.gateway.admission.certificates.source import Pair
 from proctor.runtime.kubernetes.objects import KubernetesObjects
 from proctor.runtime.records.standings import NewSignOff, Standings
 from proctor.runtime.records.store import Records
-from proctor.runtime.settings import Settings
 from tests.charts.rendering import render
 from tests.standing_audits import DecidedAudits
 from tests.support import REPOSITORY, ending, free_port, missing, wait_until
@@ -137,7 +130,7 @@ def made_of(kind: str, name: str, models: str, replicas: int = 1) -> Manifest:
         job = {"template": template}
         spec = job if kind == "Job" else {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": job}}
         return {"apiVersion": "batch/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
-    spec = {"selector": {"matchLabels": labels}, "template": template}
+    spec: Manifest = {"selector": {"matchLabels": labels}, "template": template}
     spec |= {} if kind == "DaemonSet" else {"replicas": replicas}
     spec |= {"serviceName": name} if kind == "StatefulSet" else {}
     return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
@@ -198,7 +191,7 @@ def reached_from_inside(cluster: Cluster) -> Iterator[tuple[int, str]]:
     if not cluster.is_kit:
         missing("the API server of a cluster that is elsewhere cannot call this machine: use the kit")
     port = free_port()
-    environment = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "CLUSTER_DIR": str(cluster.kubeconfig.parent)}
+    environment = {"PATH": os.environ["PATH"], "CLUSTER_DIR": str(cluster.kubeconfig.parent)}
     forwarder = subprocess.Popen(
         [sys.executable, str(_KIT), "forward", "--into", str(port), f"127.0.0.1:{port}"],
         stdout=subprocess.PIPE,
@@ -235,33 +228,6 @@ class Fixed:
     def pair(self) -> Pair:
         """See `CertificateSource`."""
         return Pair(self.issued.certificate, self.issued.key)
-
-
-@contextmanager
-def webhook_server(
-    settings: Settings, records: Records, port: int, source: CertificateSource, terms: Terms | None = None
-) -> Iterator[None]:
-    """The gateway's webhook over a record store, in a thread."""
-    desk = SimpleNamespace(settings=settings, records=records)
-    front = cast(Front, SimpleNamespace(desk=desk))
-    options = AdmissionOptions(Address("127.0.0.1", port), source, terms or Terms())
-    listens, stop = threading.Event(), asyncio.Event()
-    loops: list[asyncio.AbstractEventLoop] = []
-
-    async def serve() -> None:
-        loops.append(asyncio.get_running_loop())
-        async with serving_admission(front, options, lambda bound: listens.set()):
-            await stop.wait()
-
-    thread = threading.Thread(target=lambda: asyncio.run(serve()))
-    thread.start()
-    try:
-        wait_until(lambda: listens.is_set() or not thread.is_alive(), what="the webhook")
-        assert listens.is_set()
-        yield
-    finally:
-        loops[0].call_soon_threadsafe(stop.set)
-        thread.join()
 
 
 def standings_at(records: Records, time: datetime) -> Standings:

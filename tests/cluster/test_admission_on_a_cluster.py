@@ -25,6 +25,7 @@ from proctor.registry.approvals import ApprovalsKeeper, approvals_path
 from proctor.runtime.kubernetes.objects import KubernetesError
 from proctor.runtime.settings import Settings
 from proctor.runtime.verdicts import Verdicts
+from tests.admission_server import webhook_server
 from tests.cluster.admission_world import (
     DASHBOARD,
     OUTSIDE,
@@ -43,7 +44,6 @@ from tests.cluster.admission_world import (
     pod,
     reached_from_inside,
     tried,
-    webhook_server,
     withdraw,
 )
 from tests.record_samples import by_hand

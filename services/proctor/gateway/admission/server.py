@@ -98,7 +98,9 @@ def application(desk: AdmissionDesk) -> Starlette:
 
         return review
 
-    return Starlette(routes=[Route(path, of(mode), methods=["POST"]) for path, mode in PATHS.items()])
+    app = Starlette(routes=[Route(path, of(mode), methods=["POST"]) for path, mode in PATHS.items()])
+    app.router.redirect_slashes = False
+    return app
 
 
 def _said(status: HTTPStatus, error: Exception) -> Response:
