@@ -26,6 +26,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from autoscaling.day import DAY_POLICIES, Day, Fleet, Outcome, Sizing
@@ -33,6 +34,7 @@ from autoscaling.figures import DayFigures, as_figures, as_table, claims_of, fig
 from autoscaling.observed import Comparison, compare, read_observed
 from autoscaling.plots import compared, plots
 from autoscaling.rendered import CHART, gpu_rules, render, slots, values_of, worker_rules
+from autoscaling.rules import Rules, Signal, Trigger
 from autoscaling.traces import DAY_S, HABITS, AskedAudit, as_lines, draw_trace, read_trace, total_trials
 from benchmarking.machine import machine
 from benchmarking.report import Claim, Figure, as_json, as_text
@@ -55,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         trace = read_trace(options.trace) if options.trace else draw_trace(HABITS[options.habits], seed=options.seed)
         if options.write_trace:
             options.write_trace.write_text(as_lines(trace), encoding="utf-8")
-        sizing = Sizing(rules, gpu_rules(manifests, options.pool) or options.gpus)
+        sizing = Sizing(rules, _gpus(options, gpu_rules(manifests, options.pool)))
         outcomes = _play(options, trace, sizing, _fleet(options, slots(manifests)))
         if options.out:
             _write(options.out, plots(outcomes, gpus_a_pod=options.gpus_a_pod))
@@ -82,6 +84,12 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         default="vllm",
         help="of Triton: vLLM takes every request at once and has a queue of its own, which Triton does not see [vllm]",
     )
+    parser.add_argument(
+        "--gpus-by-work",
+        type=float,
+        metavar="SHARDS",
+        help="what if GPU pods were scaled by ledger work, so many shards a pod, in place of what the chart renders",
+    )
     parser.add_argument("--fixed", type=int, metavar="N", help="worker pods of the fixed size [the rules' maximum]")
     numbers = {
         "gpus-a-pod": (fleet.gpus_a_pod, "GPUs of a GPU pod"),
@@ -106,6 +114,14 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         if getattr(options, name.replace("-", "_")) < least:
             parser.error(f"--{name} {getattr(options, name.replace('-', '_'))}: give a number from {least} on")
     return options
+
+
+def _gpus(options: argparse.Namespace, rules: Rules | None) -> Rules | int:
+    if rules is None:
+        return int(options.gpus)
+    if options.gpus_by_work is None:
+        return rules
+    return replace(rules, triggers=(Trigger(Signal.WORK, target=options.gpus_by_work),))
 
 
 def _fleet(options: argparse.Namespace, n_slots: int) -> Fleet:
