@@ -1,7 +1,8 @@
 """What a trial, a shard, an item and an audit cost, measured on small audits over real services and stores.
 
 Audits of two sizes are run, and what a further trial costs is in the difference, so that what is there anyway is not
-counted. The model is the null model of the router's benchmark: it answers at once, 200 tokens of drawn words.
+counted. The model is the null model of the router's benchmark: it answers at once, 200 tokens of drawn words, and
+is handed shards of 32 trials one by one, as a model of that length would be.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def measure(folder: Path, *, when: str, rounds: int = 3) -> UnitCosts:
     Raises:
         StackError: where Valkey is missing, or an audit fails.
     """
-    with valkey(folder) as broker, services(folder / "home", broker, inference=1) as path:
+    with valkey(folder) as broker, services(folder / "home", broker, inference=1, small=True) as path:
         path.run(LARGE)
         idle = float(path.broker.info("memory")["used_memory"])
         runs = [(_audit(path, SMALL), _audit(path, LARGE)) for _ in range(rounds)]

@@ -206,12 +206,15 @@ class Services:
 
 
 @contextmanager
-def services(folder: Path, broker_url: str, *, inference: int, null: bool = True) -> Iterator[Services]:
+def services(
+    folder: Path, broker_url: str, *, inference: int, null: bool = True, small: bool = False
+) -> Iterator[Services]:
     """The workers of the path, on stores in a folder.
 
     Args:
         inference: how many inference workers.
         null: whether the null model stands behind every endpoint.
+        small: whether it is handed as little at a time as a slow model is.
     """
     folder.mkdir(parents=True, exist_ok=True)
     settings = Settings(home=folder, broker_url=f"{broker_url}/0", ledger_url=f"{broker_url}/1")
@@ -229,7 +232,8 @@ def services(folder: Path, broker_url: str, *, inference: int, null: bool = True
                 "PROCTOR_NICE": str(WORKERS_GIVE_WAY),
                 MOMENTS: str(folder),
             }
-            argv = python("benchmarking.worker", "null" if null else "real", _service(name))
+            model = ("null-small" if small else "null") if null else "real"
+            argv = python("benchmarking.worker", model, _service(name))
             log = folder / f"{name}.log"
             workers[name] = stack.enter_context(process(argv, log, {**settings.to_environment(), **variables}))
         for name, worker in workers.items():

@@ -1,6 +1,9 @@
 """`proctor worker` for a benchmark: with the null model behind every endpoint, and a note of when what is done.
 
-python -m benchmarking.worker null|real SERVICE
+python -m benchmarking.worker null|null-small|real SERVICE
+
+`null-small` answers at once too, but is handed as little at a time as a model that writes at length: a shard of 32
+trials a message.
 """
 
 from __future__ import annotations
@@ -32,9 +35,11 @@ def main() -> None:
     model, service = sys.argv[1:]
     folder = Path(os.environ[MOMENTS])
     if service == "inference":
-        if model == "null":
+        if model != "real":
             _answer_at_once()
         _note_when_asked(Moments(folder / ASKED))
+    if service == "router" and model == "null-small":
+        _hand_out_little()
     if service == "scorer":
         _note_when_graded(Moments(folder / GRADED), Moments(folder / WEIGHED))
     sys.argv[1:] = ["worker", service, "--log-level", "WARNING"]
@@ -50,6 +55,12 @@ def _answer_at_once() -> None:
         return NullBackend(spec)
 
     shards.open_backend = open_null
+
+
+def _hand_out_little() -> None:
+    packs: Any = importlib.import_module("proctor.router.pools.packs")
+    packs.SHARD_TRIALS = packs.MAX_SHARD_TRIALS = packs.MIN_SHARD_TRIALS
+    packs.MAX_TOGETHER = 1
 
 
 def _note_when_asked(asked: Moments) -> None:
