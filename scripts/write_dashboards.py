@@ -215,12 +215,9 @@ AUDITS: Final = Page(
                 ),
                 _line(
                     "Webhooks",
-                    "Deliveries an hour by registry and what became of them.",
+                    "Deliveries an hour by what became of them.",
                     "short",
-                    (
-                        "sum by (registry, outcome) (increase(proctor_webhook_deliveries_total{%}[1h])) > 0",
-                        "{{registry}} {{outcome}}",
-                    ),
+                    ("sum by (outcome) (increase(proctor_webhook_deliveries_total{%}[1h]))", "{{outcome}}"),
                 ),
             ),
         ),
@@ -264,11 +261,7 @@ AUDITS: Final = Page(
                     "Tasks that failed",
                     "Messages an hour whose task raised, or that a later version's worker is to take.",
                     "short",
-                    (
-                        'sum by (task, outcome) (increase(proctor_messages_total{%, outcome!="done"}[1h])) > 0'
-                        ' or sum by (outcome) (increase(proctor_messages_total{%, outcome="failed"}[1h]))',
-                        "{{task}} {{outcome}}",
-                    ),
+                    ('sum by (outcome) (increase(proctor_messages_total{%, outcome!="done"}[1h]))', "{{outcome}}"),
                 ),
                 _line(
                     "Time of a task, 95th percentile",
