@@ -13,6 +13,7 @@ from proctor.cli.main import main
 from proctor.domain.endpoint import EndpointSliceDiscovery
 from proctor.domain.errors import BadInputError
 from proctor.domain.operator_endpoint import OperatorEndpoint, OtherEndpoints
+from proctor.localstack.doctor.cluster import examine_cluster
 from proctor.localstack.doctor.configured import examine_outside, readable_settings
 from proctor.localstack.doctor.installed import State
 from proctor.runtime.settings import Settings
@@ -77,3 +78,11 @@ def test_endpoints_that_cannot_be_read_are_a_finding_with_its_mend(
 def test_another_variable_that_cannot_be_used_is_refused_as_everywhere(tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match="PROCTOR_LEASE_S"):
         readable_settings({"PROCTOR_HOME": str(tmp_path), "PROCTOR_ENDPOINTS": "[", "PROCTOR_LEASE_S": "soon"})
+
+
+def test_a_lease_that_is_none_is_a_finding_in_a_pod_and_nothing_elsewhere(settings: Settings) -> None:
+    said = {"PROCTOR_LEADER_LEASE": "router"}
+    assert examine_cluster(settings, said) == []
+    (found,) = examine_cluster(settings, {**said, "KUBERNETES_SERVICE_HOST": "10.0.0.1"})
+    assert (found.state, found.mend) == (State.MISSING, "mend the variable")
+    assert "NAMESPACE/NAME" in found.found
