@@ -85,6 +85,15 @@ def chart_objects(mode: str, namespace: str, **admission: Any) -> list[Manifest]
     return [json.loads(json.dumps(one)) for one in release.objects if _is_of_the_gate(one)]
 
 
+def hold_parameters(cluster: Cluster) -> None:
+    """Have the API server go on reading ConfigMaps for policies when a test's binding goes: it cannot begin again."""
+    release = render({"admission": {"mode": "policy"}})
+    held = [one for one in release.objects if one["metadata"]["name"] == "proctor-holds-configmap-parameters"]
+    assert len(held) == 2
+    for one in held:
+        cluster.kubectl("apply", "--server-side", "--field-manager=helm", "-f", "-", input=json.dumps(one))
+
+
 def fullname(namespace: str) -> str:
     """What the names of `chart_objects` begin with."""
     return f"{namespace}-proctor"
@@ -162,16 +171,21 @@ class Namespace:
 def tried(cluster: Cluster, *arguments: str, input: str | None = None) -> str:
     """What kubectl prints on both of its streams, whether or not it did it."""
     command = [str(_KIT), "kubectl"] if cluster.is_kit else ["kubectl"]
-    folder = str(cluster.kubeconfig.parent)
-    environment = {
-        "PATH": "/usr/bin:/bin:/usr/sbin:/sbin",
-        "KUBECONFIG": str(cluster.kubeconfig),
-        "CLUSTER_DIR": folder,
-    }
     done = subprocess.run(
-        [*command, *arguments], input=input, capture_output=True, text=True, check=False, env=environment, timeout=60
+        [*command, *arguments],
+        input=input,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=_environment(cluster),
+        timeout=60,
     )
     return (done.stdout + done.stderr).strip()
+
+
+def _environment(cluster: Cluster) -> dict[str, str]:
+    folder = str(cluster.kubeconfig.parent)
+    return {**os.environ, "KUBECONFIG": str(cluster.kubeconfig), **({"CLUSTER_DIR": folder} if cluster.is_kit else {})}
 
 
 @contextmanager
@@ -191,12 +205,11 @@ def reached_from_inside(cluster: Cluster) -> Iterator[tuple[int, str]]:
     if not cluster.is_kit:
         missing("the API server of a cluster that is elsewhere cannot call this machine: use the kit")
     port = free_port()
-    environment = {"PATH": os.environ["PATH"], "CLUSTER_DIR": str(cluster.kubeconfig.parent)}
     forwarder = subprocess.Popen(
         [sys.executable, str(_KIT), "forward", "--into", str(port), f"127.0.0.1:{port}"],
         stdout=subprocess.PIPE,
         text=True,
-        env=environment,
+        env=_environment(cluster),
     )
     with ending(forwarder):
         assert forwarder.stdout is not None

@@ -40,6 +40,7 @@ from tests.cluster.admission_world import (
     chart_objects,
     eventually,
     fullname,
+    hold_parameters,
     made_of,
     pod,
     reached_from_inside,
@@ -49,7 +50,7 @@ from tests.cluster.admission_world import (
 from tests.record_samples import by_hand
 from tests.standing_audits import DecidedAudits, decided_audits
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 
 _FACTS = "Both upper bounds are within the limits."
 _LEAK = "Score inflation is 14.1 points (11.0 to 17.2)."
@@ -277,6 +278,7 @@ def test_the_policy_goes_by_the_list_that_the_registry_service_keeps(world: Worl
     odd = world.decide("modèle (1)/β", DecisionOutcome.APPROVE, "3")
     world.audits.ask("org~asked", "7", "facts")
     soon = world.decide("org/soon", DecisionOutcome.REVIEW, "4")
+    hold_parameters(world.cluster)
     objects = chart_objects("policy", world.home)
     for one in objects:
         if one["kind"] == "ValidatingAdmissionPolicyBinding":
