@@ -28,6 +28,7 @@ from tests.oidc_issuer import AUDIENCE, Issuer, issuing
 from tests.registry_webhooks import created, signed, trigger_file
 from tests.standing_stack import standing_stack
 from tests.support import free_port, wait_until
+from tests.trace_collector import Collector, collecting
 
 pytestmark = [
     pytest.mark.faults,
@@ -103,8 +104,16 @@ def signing_key(path: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def planted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalStack, dict[str, str]]]:
-    """A stack whose workers hold keys, and what is planted in them."""
+def collector() -> Iterator[Collector]:
+    with collecting() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def planted(
+    tmp_path_factory: pytest.TempPathFactory, collector: Collector
+) -> Iterator[tuple[LocalStack, dict[str, str]]]:
+    """A stack whose workers hold keys and send traces, and what is planted in them."""
     folder = tmp_path_factory.mktemp("planted")
     api_key, openai_key = f"sk-{new_token()}", f"sk-{new_token()}"
     key, mail = signing_key(folder / "signing.pem"), new_token()
@@ -120,12 +129,21 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalSta
         "OPENAI_API_KEY": openai_key,
         "PROCTOR_SIGNING_KEY": str(folder / "signing.pem"),
         "PROCTOR_NOTIFY": f"@{folder / 'notify.json'}",
+        **traces_to(collector, traces := new_token()),
     }
     with standing_stack(folder / "home", "--no-gateway", **variables) as home:
         stack = LocalStack.attach(home)
         of_the_stack = secrets_of(stack)
         own = {"api key": api_key, "other api key": openai_key, "signing key": key, "mail password": mail}
-        yield stack, own | of_the_stack
+        yield stack, own | {"collector's token": traces} | of_the_stack
+
+
+def traces_to(collector: Collector, token: str) -> dict[str, str]:
+    return {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
+        "OTEL_EXPORTER_OTLP_HEADERS": f"authorization=Bearer {token}",
+        "OTEL_BSP_SCHEDULE_DELAY": "200",
+    }
 
 
 def submitted(http: httpx.Client, suite: dict[str, Any]) -> str:
@@ -151,7 +169,7 @@ def mistakes(http: httpx.Client, secret: str) -> list[httpx.Response]:
 
 
 def test_no_secret_stands_in_a_log_a_record_a_report_a_store_an_answer_or_on_a_command_line(
-    planted: tuple[LocalStack, dict[str, str]], tmp_path: Path, bundle: Path
+    planted: tuple[LocalStack, dict[str, str]], collector: Collector, tmp_path: Path, bundle: Path
 ) -> None:
     stack, secrets = planted
     anna, ops, webhook, hub = (new_token() for _ in range(4))
@@ -176,10 +194,12 @@ def test_no_secret_stands_in_a_log_a_record_a_report_a_store_an_answer_or_on_a_c
             "PROCTOR_GATEWAY_OIDC": oidc(issuer),
             "PROCTOR_GATEWAY_MLFLOW_SECRETS": webhook,
             "PROCTOR_GATEWAY_HUGGINGFACE_SECRETS": hub,
+            **traces_to(collector, secrets["collector's token"]),
+            "PROCTOR_LOG_FORMAT": "json",
         }
         with gateway_process(stack.home, *options, **variables):
             log = (stack.home / "gateway.log").read_text()
-            url = log.partition("serves ")[2].split()[0].rstrip(",")
+            url = log.partition("serves ")[2].split()[0].rstrip(',"')
             with client(url, anna) as http, client(url) as browser, client(url, bearer) as person:
                 audits = [submitted(http, suite_of("reference-leaked", bundle))]
                 seen += [browser.post("/login", data={"token": one}) for one in (ops, bearer, anna)]
@@ -209,6 +229,7 @@ def test_no_secret_stands_in_a_log_a_record_a_report_a_store_an_answer_or_on_a_c
         "the export": exported.read_bytes(),
         "the record": records_of(stack),
         "Redis": redis_of(stack),
+        "a trace": b"\n".join(collector.raw),
         **files_of(stack.home),
     }
     found = [
@@ -217,7 +238,7 @@ def test_no_secret_stands_in_a_log_a_record_a_report_a_store_an_answer_or_on_a_c
     # A session goes to its browser, and to nobody else.
     assert [one for one in found if not (one[0].startswith("session") and one[1] == "an answer")] == []
     # And what is no secret is found where it has to be, so that each of these was read.
-    for place in ("an answer", "the terminal", "the export", "the record", "Redis"):
+    for place in ("an answer", "the terminal", "the export", "the record", "Redis", "a trace"):
         assert audits[0].encode() in places[place], place
     assert b"gateway" in places["a command line"]
     logs = [text for name, text in places.items() if name.endswith(".log")]

@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, Final
 
+import celery.apps.worker
 import celery.beat
 import celery.concurrency.prefork
 import celery.concurrency.thread
@@ -73,6 +74,8 @@ _FUNCTIONS: Final[tuple[tuple[Callable[..., Any], tuple[str, ...]], ...]] = (
     (kombu.common.QoS.decrement_eventually, ("self", "n")),
     (kombu.asynchronous.timer.Timer.call_after, ("self", "secs", "fun", "args")),
     (kombu.message.Message.ack_log_error, ("self", "logger", "errors")),
+    # logs/configuring: written to in signal handlers, and taken the place of
+    (celery.apps.worker.safe_say, ("msg", "f")),
     # worker_parts
     (celery.beat.EmbeddedService, ("app",)),
     (celery.beat.Service.__init__, ("self", "app")),
