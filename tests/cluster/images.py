@@ -110,6 +110,9 @@ class _Images:
         for path in (self.layout / _BLOBS).iterdir():
             if path.name not in used:
                 path.unlink()
+        # Of a build that was interrupted.
+        for path in self.layout.glob("oci-put-blob*"):
+            path.unlink()
 
     def _ensure_base(self, rootfs: Path) -> str:
         try:
@@ -188,7 +191,7 @@ def _same(line: str, image: _Built) -> bool:
 
 def _ctr(kit: Path, cluster_dir: Path, *arguments: str) -> str:
     programs = os.environ.get("CLUSTER_BIN") or str(cluster_dir / "bin")
-    command = [kit, "exec", "--dir", cluster_dir, f"{programs}/ctr", "-n", "k8s.io", *arguments]
+    command: list[str | Path] = [kit, "exec", "--dir", cluster_dir, f"{programs}/ctr", "-n", "k8s.io", *arguments]
     return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
 
 
