@@ -4,6 +4,7 @@ import os
 import sys
 import time
 
+from proctor.cli.terminal import say
 from proctor.domain.errors import ProctorError
 from proctor.registry.mlflow_client import MlflowClient
 from proctor.registry.webhooks.subscription import subscribe
@@ -15,8 +16,8 @@ secret = os.environ["PROCTOR_GATEWAY_MLFLOW_SECRETS"].splitlines()[0]
 while True:
     try:
         with MlflowClient(os.environ["PROCTOR_REGISTRY_URI"]) as client:
-            print(f"deliveries go to {subscribe(client, sys.argv[1], secret)}")
+            say(f"deliveries go to {subscribe(client, sys.argv[1], secret)}")
         break
     except ProctorError as error:
-        print(f"not yet: {error}", flush=True)
+        say(f"not yet: {error}")
         time.sleep(RETRY_S)

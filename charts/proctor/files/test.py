@@ -5,20 +5,19 @@ The clean model is to be approved and the one that has memorised items is to be 
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.parse
-import urllib.request
 from pathlib import Path
 from typing import Any
 
+import httpx
+
 from proctor.cli.demo import demo_suite
+from proctor.cli.terminal import say
 from proctor.runtime.settings import default_bundle
 
 #: The exit code of `proctor audit submit --watch`, the decision in the registry, and the aliases of the version.
@@ -33,7 +32,7 @@ def main() -> int:
         audits = {name: begin(name, Path(folder)) for name in EXPECTED}
         faults = [fault for name, audit in audits.items() for fault in judge(name, audit)]
     for fault in faults:
-        print(f"FAILED: {fault}", flush=True)
+        say(f"FAILED: {fault}")
     return 1 if faults else 0
 
 
@@ -44,7 +43,7 @@ def begin(name: str, folder: Path) -> subprocess.Popen[str]:
     file = folder / f"{name}.json"
     file.write_text(json.dumps(suite), "utf-8")
     command = ["proctor", "audit", "submit", str(file), "--watch", "--format", "json"]
-    print(f"auditing {name}", flush=True)
+    say(f"auditing {name}")
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
@@ -52,18 +51,19 @@ def judge(name: str, audit: subprocess.Popen[str]) -> list[str]:
     """What is wrong with the end of an audit, and with what the registry says of it."""
     code, decision, aliases = EXPECTED[name]
     told = audit.communicate()[0].strip().splitlines()
-    print(f"{name}: exit code {audit.returncode}", flush=True)
+    say(f"{name}: exit code {audit.returncode}")
     if audit.returncode != code:
-        return [f"{name} ended with exit code {audit.returncode}, not {code}: {told[-1] if told else 'it said nothing'}"]
+        last = told[-1] if told else "it said nothing"
+        return [f"{name} ended with exit code {audit.returncode}, not {code}: {last}"]
     uri = os.environ.get("PROCTOR_REGISTRY_URI", "")
     if not uri.startswith("http"):
-        print(f"{name}: the registry is none whose interface this test knows", flush=True)
+        say(f"{name}: the registry is none whose interface this test knows")
         return []
     end = time.monotonic() + REGISTRY_S
     while True:
         found = written(uri, name)
         if found == (decision, aliases):
-            print(f"{name}: {decision}, with the aliases {sorted(aliases)} in the registry", flush=True)
+            say(f"{name}: {decision}, with the aliases {sorted(aliases)} in the registry")
             return []
         if time.monotonic() > end:
             return [f"{name} has {found} in the registry, not {(decision, aliases)}"]
@@ -72,9 +72,9 @@ def judge(name: str, audit: subprocess.Popen[str]) -> list[str]:
 
 def written(uri: str, name: str) -> tuple[str | None, set[str]]:
     """The decision in the tags of a model's newest version, and Proctor's aliases of that version."""
-    model = asked(uri, f"registered-models/get?name={name}").get("registered_model", {})
-    query = urllib.parse.urlencode({"filter": f"name='{name}'", "max_results": 200})
-    versions = asked(uri, f"model-versions/search?{query}").get("model_versions", [])
+    model = asked(uri, "registered-models/get", name=name).get("registered_model", {})
+    found = asked(uri, "model-versions/search", filter=f"name='{name}'", max_results="200")
+    versions = found.get("model_versions", [])
     if not versions:
         return None, set()
     newest = max(versions, key=lambda one: int(one["version"]))
@@ -87,21 +87,12 @@ def written(uri: str, name: str) -> tuple[str | None, set[str]]:
     return tags.get("proctor.decision"), aliases
 
 
-def asked(uri: str, path: str) -> dict[str, Any]:
+def asked(uri: str, path: str, **parameters: str) -> dict[str, Any]:
     """What MLflow's interface answers; nothing where it knows no such model."""
-    parts = urllib.parse.urlsplit(uri)
-    place = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl().rstrip("/")
-    request = urllib.request.Request(f"{place}/api/2.0/mlflow/{path}")
-    if parts.username is not None:
-        known = f"{urllib.parse.unquote(parts.username)}:{urllib.parse.unquote(parts.password or '')}"
-        request.add_header("Authorization", "Basic " + base64.b64encode(known.encode()).decode())
-    try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            return dict(json.load(answer))
-    except urllib.error.HTTPError as error:
-        if error.code == 404:
-            return {}
-        raise
+    answer = httpx.get(f"{uri.rstrip('/')}/api/2.0/mlflow/{path}", params=parameters, timeout=10.0)
+    if answer.status_code == httpx.codes.NOT_FOUND:
+        return {}
+    return dict(answer.raise_for_status().json())
 
 
 if __name__ == "__main__":

@@ -180,6 +180,7 @@ startupProbe:
 livenessProbe:
   tcpSocket: {port: http}
   periodSeconds: 20
+  timeoutSeconds: 10
   failureThreshold: 6
 readinessProbe:
   tcpSocket: {port: http}
