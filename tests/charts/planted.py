@@ -323,6 +323,11 @@ def every_pod_of_the_cluster_is_let_in(release: Release) -> None:
     named(release, "NetworkPolicy", "good-valkey")["spec"]["ingress"][0]["from"].append({"namespaceSelector": {}})
 
 
+@plants("a_rule_names_its_peers")
+def a_rule_from_nobody_lets_in_everybody(release: Release) -> None:
+    named(release, "NetworkPolicy", "good-valkey")["spec"]["ingress"][0]["from"] = []
+
+
 @plants("what_one_side_may_send_the_other_takes")
 def the_other_side_does_not_let_it_in(release: Release) -> None:
     del named(release, "NetworkPolicy", "good-valkey")["spec"]["ingress"][0]["from"][0]

@@ -78,9 +78,9 @@ def marked(value: Any, number: int) -> list[Any]:
     if isinstance(value, list):
         return [
             [mark], [f"owner/{mark}"], [{"podSelector": {"matchLabels": {"of": mark}}}], [40_000 + number],
-            [{"key": mark, "operator": "Exists", "effect": "NoSchedule"}], [{"name": mark}],
+            [{"key": mark, "operator": "Exists", "effect": "NoSchedule"}],
+            [{"name": mark, "url": f"grpc://{mark}.example:8001"}], [{"name": mark}],
             [{"ports": [{"port": 40_000 + number, "protocol": "TCP"}]}],
-            [{"name": mark, "url": f"grpc://{mark}.example:8001"}],
         ]  # fmt: skip
     if isinstance(value, dict) or value is None:
         return [{mark: "planted"}, {"PROCTOR_NICE": mark}, {"router": f"sha256:{number:064}"}, {mark: {"x": "y"}}]
@@ -97,10 +97,19 @@ def plain(path: Path_, value: Any) -> list[Any]:
     if isinstance(value, int):
         return [value + 1, max(value - 1, 0)]
     if isinstance(value, str):
-        return [one for one in _allowed(path) if one != value] or ["planted"]
+        return [one for one in _allowed(path) if one != value] or ["planted", *marked(value, 1)]
     if isinstance(value, list):
-        return [["Audit"], *marked(value, 1)]
-    return [{"*": {"max_items": 3}}, {"names": ["planted"]}, {"nodeAffinity": {}}, {"cpu": "3"}, *marked(value, 1), 30]
+        nightly = {"name": "planted", "schedule": "0 3 * * *", "suite": {"name": "planted"}}
+        return [["Audit"], [nightly], *marked(value, 1)]
+    return [
+        {"planted.json": {"name": "planted"}},
+        {"*": {"max_items": 3}},
+        {"names": ["planted"]},
+        {"nodeAffinity": {}},
+        {"cpu": "3"},
+        *marked(value, 1),
+        30,
+    ]
 
 
 def _allowed(path: Path_) -> list[str]:
@@ -155,11 +164,15 @@ def _mark(path: Path_) -> str:
     return str(40_000 + number) if str(40_000 + number) in said else f"planted-{number}"
 
 
+#: What else must be said for another value to be taken.
+_BESIDE: dict[Path_, dict[str, Any]] = {("artifacts", "kind"): {"artifacts": {"s3": {"uri": "s3://planted/prefix"}}}}
+
+
 def _effects(path: Path_, value: Any) -> Iterator[bool]:
     """Whether another value of a path makes another release, in one set after the other."""
     for name in _SETS:
         for other in plain(path, value):
-            changed = with_value(name, path, other)
+            changed = _with(name, merged(_BESIDE.get(path, {}), nested(path, other)))
             if changed is not None and _all(changed) != _of_set(name):
                 yield True
 

@@ -11,14 +11,28 @@ from tests.charts.rendering import Release
 
 LEASES: Final = ("coordination.k8s.io", "leases")
 SLICES: Final = ("discovery.k8s.io", "endpointslices")
+_LIST: Final = frozenset({"list"})
+_KEPT: Final = frozenset({"create", "get", "update", "patch"})
 #: All that any component may ever do: (component, API group, resource) and the verbs. A release has a part of it.
 ALLOWED: Final[dict[tuple[str, str, str], frozenset[str]]] = {
     # One leader of each kind.
-    ("router", *LEASES): frozenset({"create", "get", "update", "patch"}),
-    ("gateway", *LEASES): frozenset({"create", "get", "update", "patch"}),
+    ("router", *LEASES): _KEPT,
+    ("gateway", *LEASES): _KEPT,
     # An endpoint's replicas.
     ("inference", *SLICES): frozenset({"get", "list", "watch"}),
-    ("router", *SLICES): frozenset({"get", "list", "watch"}),
+    # Decisions are written on the workloads that name the model, which are looked for.
+    ("registry", "events.k8s.io", "events"): frozenset({"create"}),
+    ("registry", "", "pods"): _LIST,
+    ("registry", "", "namespaces"): _LIST,
+    **{("registry", "apps", kind): _LIST for kind in ("deployments", "statefulsets", "daemonsets", "replicasets")},
+    **{("registry", "batch", kind): _LIST for kind in ("jobs", "cronjobs")},
+    # What stands approved, for the admission policy.
+    ("registry", "", "configmaps"): _KEPT,
+    # The webhook's certificate, and who is to believe it.
+    ("gateway", "", "secrets"): _KEPT,
+    ("gateway", "admissionregistration.k8s.io", "validatingwebhookconfigurations"): frozenset(
+        {"get", "update", "patch"}
+    ),
 }
 #: Resources whose verbs cannot be held to names: whoever looks for a service's slices finds them by a label.
 _WITHOUT_NAMES: Final = frozenset({SLICES})

@@ -13,6 +13,8 @@ from tests.charts.rendering import Release
 #: Clouds' instance metadata, which hands out credentials to whoever asks.
 METADATA: Final = (ip_address("169.254.169.254"), ip_address("fd00:ec2::254"))
 METADATA_PORT: Final = 80
+#: Where the API server asks whether a workload may be deployed.
+ADMISSION: Final = 8443
 _NAMESPACE: Final = "kubernetes.io/metadata.name"
 _DIRECTIONS: Final = {"Ingress": ("ingress", "from"), "Egress": ("egress", "to")}
 
@@ -98,8 +100,10 @@ def no_rule_leads_to_the_metadata(release: Release) -> Iterator[str]:
 
 @policy
 def a_rule_names_its_peers(release: Release) -> Iterator[str]:
-    """No rule takes in every pod of the cluster."""
+    """No rule takes in every pod of the cluster, and none lets in anybody but the API server, which has no pods."""
     for rule in _rules(release):
+        if rule.direction == "Ingress" and not rule.peers and [one.get("port") for one in rule.ports] != [ADMISSION]:
+            yield f"{rule.name}: from anybody"
         for peer in rule.peers:
             if "ipBlock" not in peer and peer.get("namespaceSelector") == {} and not peer.get("podSelector"):
                 yield f"{rule.name}: every pod of the cluster"

@@ -14,7 +14,7 @@ from tests.charts.rendering import NAMESPACE, Release
 COMPONENTS: Final = frozenset(
     {
         "router", "perturbation", "inference", "scorer", "registry", "gateway", "notifier", "triton", "valkey",
-        "postgresql", "mlflow", "migrate", "test", "schedule",
+        "postgresql", "mlflow", "migrate", "test", "schedule", "subscribe",
     }
 )  # fmt: skip
 _LABELS: Final = tuple(f"app.kubernetes.io/{name}" for name in ("name", "instance", "version", "managed-by"))
