@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from kubernetes.client import ApiException
 
 from proctor.domain.admission.reference import ModelReference
 from proctor.domain.decision import DecisionEvent, DecisionOutcome, Reason
 from proctor.domain.errors import BadInputError
 from proctor.domain.scope import Scope
-from proctor.registry.kubernetes import events
+from proctor.registry.kubernetes import events, workloads
 from proctor.registry.kubernetes.events import Decided, Telling
-from proctor.runtime.kubernetes.client import KubernetesError
+from proctor.runtime.kubernetes.client import KubernetesError, asking
 from proctor.runtime.kubernetes.where import Where
 from tests.support import wait_until
 
@@ -95,3 +98,27 @@ def test_more_decisions_than_may_wait_are_not_told_and_hold_nobody_up(
     for _ in range(events._MAX_WAITING + 2):
         telling.tell(Decided(an_event("acme/gpt", "sha256:" + "1" * 64), "3"))
     assert caplog.text.count("too many wait") == 2
+
+
+def test_of_very_many_objects_the_first_are_looked_at(caplog: pytest.LogCaptureFixture) -> None:
+    asked: list[int] = []
+
+    def lists(**named: Any) -> SimpleNamespace:
+        asked.append(named["limit"])
+        page = {"items": [{}] * named["limit"], "metadata": {"continue": "more"}}
+        return SimpleNamespace(data=json.dumps(page))
+
+    assert len(list(workloads._pages(lists, "Pods"))) == workloads.MAX_OBJECTS
+    assert set(asked) == {workloads.PAGE}
+    assert "only the first 5000 are looked at" in caplog.text
+
+
+def test_what_a_server_says_of_a_refusal_is_cut_and_printable() -> None:
+    refusal = ApiException(status=403, reason="Forbidden")
+    refusal.body = json.dumps({"message": "no\n\x1b[31m" + "x" * 10_000})
+    with pytest.raises(KubernetesError) as caught, asking("it"):
+        raise refusal
+    said = str(caught.value)
+    assert caught.value.status == 403
+    assert said.isprintable()
+    assert len(said) < 250

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _OWN_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-_PAGE: Final = 250
+#: Objects of an answer, each of which may have a megabyte and a half.
+PAGE: Final = 50
 #: Objects of one kind in one namespace, and namespaces, that are looked at.
 MAX_OBJECTS: Final = 5_000
 MAX_NAMESPACES: Final = 200
@@ -108,7 +109,7 @@ def _pages(lists: Callable[..., Any], what: str, *arguments: str, **asked: str) 
     while True:
         with asking(f"{what} cannot be listed"):
             response = lists(
-                *arguments, **asked, limit=_PAGE, _continue=token or None, _preload_content=False,
+                *arguments, **asked, limit=PAGE, _continue=token or None, _preload_content=False,
                 _request_timeout=TIMEOUT_S,
             )  # fmt: skip
             page = json.loads(response.data)

@@ -20,7 +20,7 @@ CONFLICT: Final = 409
 FORBIDDEN: Final = 403
 NOT_FOUND: Final = 404
 #: Of what a server says of itself, which may be a page of HTML.
-_SHOWN_CHARACTERS: Final = 200
+SHOWN_CHARACTERS: Final = 200
 
 
 class KubernetesError(ProctorError):
@@ -99,4 +99,4 @@ def _message(error: Any) -> str:
 
 
 def _shown(text: str) -> str:
-    return visible(text)[:_SHOWN_CHARACTERS]
+    return visible(" ".join(text.split()))[:SHOWN_CHARACTERS]
