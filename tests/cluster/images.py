@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import argparse
 import fcntl
+import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -20,7 +22,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import IO, Any, Final, NamedTuple
 
 from proctor import __version__
 from tests.dockerfile import DOCKERFILE, fingerprint, stages
@@ -35,6 +37,8 @@ TARGETS: Final = (
 #: torch by pip's own configuration: the kit's machine need not reach PyTorch's index.
 ARGUMENTS: Final = ("TORCH_INDEX=",)
 _BLOBS: Final = Path("blobs", "sha256")
+_MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
+_NAME: Final = "org.opencontainers.image.ref.name"
 
 
 class _Built(NamedTuple):
@@ -96,8 +100,7 @@ class _Images:
             arguments = [f"--build-arg={argument}" for argument in (f"TARGET={target}", *ARGUMENTS)]
             self._run("build", *arguments, DOCKERFILE, reference, REPOSITORY)
             built_at = time.monotonic()
-            name = json.loads(self._buildah("inspect", "--type=image", reference))["FromImage"]
-            self._buildah("push", "--quiet", "--disable-compression", reference, f"oci:{self.layout}:{name}")
+            self._keep(reference)
             _write(self._record, {**record, target: key})
             _say(f"{reference} built in {built_at - began:.1f} s, kept in {time.monotonic() - built_at:.1f} s")
         found = self._find(reference)
@@ -110,9 +113,42 @@ class _Images:
         for path in (self.layout / _BLOBS).iterdir():
             if path.name not in used:
                 path.unlink()
-        # Of a build that was interrupted.
-        for path in self.layout.glob("oci-put-blob*"):
-            path.unlink()
+
+    def _keep(self, reference: str) -> None:
+        """Take an image out of buildah's store, but for the layers that the layout has.
+
+        Through buildah's archive, and not as its OCI layout: that it would compress, which takes longer than the build.
+        """
+        image = json.loads(self._buildah("inspect", "--type=image", reference))
+        blobs = self.layout / _BLOBS
+        blobs.mkdir(parents=True, exist_ok=True)
+        target = "docker-archive:/dev/stdout:" + image["FromImage"]
+        with subprocess.Popen(
+            self._buildah_command("push", "--quiet", reference, target), stdout=subprocess.PIPE
+        ) as push:
+            with tarfile.open(fileobj=push.stdout, mode="r|", bufsize=1 << 20) as archive:
+                for member in archive:
+                    if member.isfile() and not (blobs / member.name.partition(".")[0]).exists():
+                        _store(archive.extractfile(member), member.name, blobs)
+            if push.wait():
+                raise subprocess.CalledProcessError(push.returncode, push.args)
+        config = json.loads((blobs / image["FromImageID"]).read_bytes())
+        manifest = {
+            "schemaVersion": 2,
+            "mediaType": _MANIFEST,
+            "config": _descriptor(blobs / image["FromImageID"], "application/vnd.oci.image.config.v1+json"),
+            "layers": [
+                _descriptor(blobs / digest.removeprefix("sha256:"), "application/vnd.oci.image.layer.v1.tar")
+                for digest in config["rootfs"]["diff_ids"]
+            ],
+        }
+        text = json.dumps(manifest).encode()
+        path = blobs / hashlib.sha256(text).hexdigest()
+        path.write_bytes(text)
+        entry = {**_descriptor(path, _MANIFEST), "annotations": {_NAME: image["FromImage"]}}
+        others = [one for one in self._index() if one["annotations"][_NAME] != image["FromImage"]]
+        (self.layout / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
+        _write(self.layout / "index.json", {"schemaVersion": 2, "manifests": [*others, entry]})
 
     def _ensure_base(self, rootfs: Path) -> str:
         try:
@@ -132,7 +168,7 @@ class _Images:
 
     def _find(self, reference: str) -> _Built | None:
         for entry in self._index():
-            name = entry["annotations"]["org.opencontainers.image.ref.name"]
+            name = entry["annotations"][_NAME]
             if name.endswith(f"/{reference}"):
                 return _Built(name, entry, frozenset(self._blobs_of(entry)))
         return None
@@ -147,13 +183,32 @@ class _Images:
         subprocess.run([self._kit, command, "--dir", self._builder, *arguments], check=True, stdout=sys.stderr)
 
     def _buildah(self, *arguments: str | Path, silent: bool = False) -> str:
+        errors = subprocess.DEVNULL if silent else None
+        command = self._buildah_command(*arguments)
+        return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE, stderr=errors).stdout
+
+    def _buildah_command(self, *arguments: str | Path) -> list[str | Path]:
         # As the kit calls it: what it mounts goes with it, whatever happens.
         command = ["unshare", "--mount", "--propagation", "private", "buildah", "--storage-driver", "overlay"]
-        command += [f"--root={self._builder}/buildah", f"--runroot={self._builder}/run/buildah"]
-        errors = subprocess.DEVNULL if silent else None
-        return subprocess.run(
-            [*command, *arguments], check=True, text=True, stdout=subprocess.PIPE, stderr=errors
-        ).stdout
+        return [*command, f"--root={self._builder}/buildah", f"--runroot={self._builder}/run/buildah", *arguments]
+
+
+def _store(source: IO[bytes] | None, name: str, blobs: Path) -> None:
+    """Keep a file of an archive under its digest, where its name is that digest: a layer or a configuration."""
+    digest, _, kind = name.partition(".")
+    if source is None or kind not in ("tar", "json") or not re.fullmatch("[0-9a-f]{64}", digest):
+        return
+    fresh, found = blobs / f"{digest}.new", hashlib.sha256()
+    with fresh.open("wb") as file:
+        while chunk := source.read(1 << 20):
+            found.update(chunk)
+            file.write(chunk)
+    assert found.hexdigest() == digest, f"{name} is not what its name says"
+    fresh.replace(blobs / digest)
+
+
+def _descriptor(blob: Path, kind: str) -> dict[str, Any]:
+    return {"mediaType": kind, "digest": f"sha256:{blob.name}", "size": blob.stat().st_size}
 
 
 def _load(kit: Path, cluster_dir: Path, layout: Path, built: Sequence[_Built]) -> None:
