@@ -134,12 +134,13 @@ def made_of(kind: str, name: str, models: str, replicas: int = 1) -> Manifest:
     labels = {"app": name}
     template: Manifest = {"metadata": {"labels": labels, "annotations": {"proctor.dev/model": models}}}
     template["spec"] = pod_spec()
+    spec: Manifest
     if kind in ("Job", "CronJob"):
         template["spec"]["restartPolicy"] = "Never"
-        job = {"template": template}
+        job: Manifest = {"template": template}
         spec = job if kind == "Job" else {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": job}}
         return {"apiVersion": "batch/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
-    spec: Manifest = {"selector": {"matchLabels": labels}, "template": template}
+    spec = {"selector": {"matchLabels": labels}, "template": template}
     spec |= {} if kind == "DaemonSet" else {"replicas": replicas}
     spec |= {"serviceName": name} if kind == "StatefulSet" else {}
     return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}

@@ -18,6 +18,7 @@ from tests.cluster.audits import Gateway
 from tests.cluster.deployment import SUMS_LABELS
 from tests.cluster.images import ensure_images
 from tests.cluster.kit import KIT, Cluster, any_cluster, cache_folder
+from tests.cluster.prometheus import running_prometheus
 from tests.cluster.release import Release
 from tests.cluster.walk import run_block, sections
 
@@ -86,3 +87,10 @@ def adding(release: Release) -> None:
     release.cluster.apply(*sums.manifests("proctor/triton:0.1.0", labels=SUMS_LABELS), namespace=release.namespace)
     release.cluster.kubectl("-n", release.namespace, "rollout", "status", "deployment", sums.NAME, "--timeout=120s",
                             within_s=130)  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def monitoring(release: Release) -> Iterator[str]:
+    """The namespace of a Prometheus that scrapes the release from now on."""
+    with running_prometheus(release.cluster, release.namespace) as namespace:
+        yield namespace

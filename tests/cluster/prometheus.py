@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Final
 
 import httpx
@@ -92,10 +91,9 @@ class Prometheus:
         found: list[dict[str, Any]] = self._get("query", query=expression)["result"]
         return found
 
-    def over(self, expression: str, *, start: float, end: float, step_s: float) -> list[dict[str, Any]]:
-        """A range query's series."""
-        asked = {"query": expression, "start": f"{start}", "end": f"{end}", "step": f"{step_s}"}
-        found: list[dict[str, Any]] = self._get("query_range", **asked)["result"]
+    def rules(self) -> list[dict[str, Any]]:
+        """Groups of rules that it evaluates."""
+        found: list[dict[str, Any]] = self._get("rules")["groups"]
         return found
 
     def _get(self, path: str, **parameters: str) -> Any:
@@ -118,8 +116,3 @@ def reached_prometheus(cluster: Cluster, namespace: str) -> Iterator[Prometheus]
     """Its API, through a forwarded port."""
     with cluster.forward(f"deployment/{_NAME}:9090", namespace=namespace) as port:
         yield Prometheus(f"http://127.0.0.1:{port}")
-
-
-def dashboards() -> list[Path]:
-    """The chart's dashboards."""
-    return sorted((REPOSITORY / "charts" / "proctor" / "dashboards").glob("*.json"))

@@ -22,8 +22,8 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def calm(release: Release, adding: None, gateway: Gateway, suite: Path) -> str:
-    """The digest of the report that nothing disturbed."""
+def calm(release: Release, adding: None, monitoring: str, gateway: Gateway, suite: Path) -> str:
+    """The digest of the report that nothing disturbed. From here on a Prometheus looks on."""
     release.upgrade(with_sums(release.namespace))
     audit_id = gateway.submit(suite)
     return str(gateway.decided([audit_id], within_s=300)[audit_id]["decision"]["report_digest"])

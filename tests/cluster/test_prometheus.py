@@ -1,0 +1,75 @@
+"""What a real Prometheus scraped while the tests before this one ran: every name that is asked for is there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+from tests.charts.monitored import DASHBOARDS, alerts, names_in, read, recorded
+from tests.cluster.prometheus import Prometheus, reached_prometheus
+from tests.cluster.release import Release
+from tests.support import REPOSITORY
+
+#: What a machine without a GPU does not tell.
+_OF_GPUS: Final = {"nv_gpu_utilization", "nv_gpu_memory_used_bytes", "nv_gpu_memory_total_bytes"}
+_GPU_PANELS: Final = ("GPU utilisation", "GPU memory")
+
+
+def _asked() -> dict[str, set[str]]:
+    """Metric → where it is asked for: panels, alerts, recording rules."""
+    found = dict[str, set[str]]()
+    expressions = [(f"alert {name}", rule["expr"]) for name, rule in alerts().items()]
+    expressions += [(f"record {name}", expression) for name, expression in recorded().items()]
+    for path in DASHBOARDS:
+        for panel in read(path)["panels"]:
+            expressions += [(f"{path.stem}: {panel['title']}", one["expr"]) for one in panel.get("targets", ())]
+    for where, expression in expressions:
+        for name in names_in(expression):
+            found.setdefault(name, set()).add(where)
+    return found
+
+
+def test_every_metric_of_a_dashboard_an_alert_or_a_rule_was_scraped(release: Release, monitoring: str) -> None:
+    with reached_prometheus(release.cluster, monitoring) as prometheus:
+        scraped = prometheus.names()
+    missing = {name: sorted(where) for name, where in _asked().items() if name not in scraped | _OF_GPUS}
+    assert missing == {}
+
+
+def test_every_metric_by_which_something_scales_was_scraped(release: Release, monitoring: str) -> None:
+    scaled = release.cluster.get("-n", release.namespace, "scaledobjects")["items"]
+    named = {
+        trigger["metadata"]["valueLocation"].partition("{")[0] for one in scaled for trigger in one["spec"]["triggers"]
+    }
+    assert named
+    with reached_prometheus(release.cluster, monitoring) as prometheus:
+        assert named <= prometheus.names()
+
+
+def test_every_panel_has_data_and_is_drawn(release: Release, monitoring: str, tmp_path: Path) -> None:
+    pictures = Path(os.environ.get("PROCTOR_RECORD_PICTURES") or tmp_path)
+    empty = [option for title in _GPU_PANELS for option in ("--may-be-empty", title)]
+    with reached_prometheus(release.cluster, monitoring) as prometheus:
+        drawn = subprocess.run(
+            [sys.executable, REPOSITORY / "scripts" / "draw_panels.py", "--prometheus", prometheus.url,
+             "--minutes", f"{_minutes(prometheus):.1f}", "--rate-interval", "30s", "--output", str(pictures), *empty],
+            capture_output=True, text=True, timeout=180,
+        )  # fmt: skip
+    assert drawn.returncode == 0, drawn.stderr + drawn.stdout
+    assert {path.stem for path in pictures.glob("*.png")} == {path.stem for path in DASHBOARDS}
+
+
+def test_the_rules_are_loaded_and_none_of_them_fails(release: Release, monitoring: str) -> None:
+    with reached_prometheus(release.cluster, monitoring) as prometheus:
+        groups = prometheus.rules()
+    loaded = {rule["name"]: rule["health"] for group in groups for rule in group["rules"]}
+    assert set(alerts()) | set(recorded()) <= set(loaded)
+    assert {name for name, health in loaded.items() if health == "err"} == set()
+
+
+def _minutes(prometheus: Prometheus) -> float:
+    (up,) = prometheus.query("time() - min(min_over_time(timestamp(up)[1h:10s]))")
+    return max(5.0, float(up["value"][1]) / 60)
