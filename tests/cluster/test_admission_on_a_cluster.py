@@ -333,6 +333,11 @@ def test_the_policy_goes_by_the_list_that_the_registry_service_keeps(world: Worl
         assert keeper.keep()
         eventually(lambda: "is blocked" in world.refusal("org/bad@1"), "the list as it should be")
 
+        world.at.asks("warn")
+        eventually(lambda: "Warning" in world.at.told(pod("p", "org/bad@1")), "the namespace to ask for warnings")
+        world.at.asks("enforce")
+        eventually(lambda: "is blocked" in world.refusal("org/bad@1"), "the namespace to enforce it")
+
         # A list that nobody keeps admits nothing.
         stale = json.dumps({"data": {KEPT_UNTIL: "2026-01-01T00:00:00+00:00"}})
         world.cluster.kubectl("patch", "configmap", name, "-n", world.home, "--type=merge", "-p", stale)
@@ -342,8 +347,6 @@ def test_the_policy_goes_by_the_list_that_the_registry_service_keeps(world: Worl
         # The API server looks for the list before it looks at the object.
         assert "no params found" in world.refusal(None)
 
-        world.at.asks("warn")
-        eventually(lambda: "Warning" in world.at.told(pod("p", "org/bad@1")), "the namespace to ask for warnings")
         for path in (f"/api/v1/namespaces/{world.home}/configmaps/other", f"/api/v1/namespaces/{world.home}/secrets/x"):
             with pytest.raises(KubernetesError, match="403"):
                 account.get(path)
