@@ -19,7 +19,7 @@ import pytest
 from click.testing import CliRunner
 
 import render_kustomize_bases
-from autoscaling.rendered import read_yaml, render, values_of, worker_rules
+from autoscaling.rendered import CHART, read_yaml, render, values_of, worker_rules
 from autoscaling.rules import Signal, rules_of
 from proctor.cli.main import cli
 from proctor.domain.suite import Suite
@@ -73,7 +73,7 @@ def _base(name: str) -> list[Manifest]:
 
 @pytest.mark.parametrize("base", [path.name for path in render_kustomize_bases.bases(K8S / "bases")])
 def test_a_base_is_what_the_chart_renders_with_its_values(base: str) -> None:
-    for name, text in render_kustomize_bases.documents(K8S / "bases" / base, render_kustomize_bases.CHART).items():
+    for name, text in render_kustomize_bases.documents(K8S / "bases" / base, CHART).items():
         # Without pytest's comparison, which takes minutes over texts of that size.
         current = (K8S / "bases" / base / name).read_text(encoding="utf-8") == text
         assert current, f"{base}/{name}: run scripts/render_kustomize_bases.py"
@@ -156,7 +156,7 @@ def test_gpus_are_scaled_by_work_which_vllm_cannot_hide(built: Mapping[str, list
 
 def test_the_example_for_prometheus_scales_as_the_chart_does(built: Mapping[str, list[Manifest]]) -> None:
     (example,) = [rules_of(one) for one in built["examples"] if one["kind"] == "ScaledObject"]
-    chart = worker_rules(render(render_kustomize_bases.CHART, values_of(K8S / "bases" / "gpu" / "values.yaml")))
+    chart = worker_rules(render(CHART, values_of(K8S / "bases" / "gpu" / "values.yaml")))
     same = ("triggers", "minimum", "maximum", "polling_s", "cooldown_s", "fallback", "behaviour")
     by_kind = {field: (getattr(example, field), getattr(chart, field)) for field in same}
     up = {field: pair for field, pair in by_kind.items() if pair[0] != pair[1] and field != "behaviour"}
