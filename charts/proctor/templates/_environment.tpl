@@ -6,7 +6,7 @@ router: [redis, records, artifacts, signing, notify]
 perturbation: [redis, records, artifacts, models]
 inference: [redis, artifacts, models, keys]
 scorer: [redis, records, artifacts, signing, notify]
-registry: [redis, records, artifacts, registry]
+registry: [redis, records, artifacts, registry{{ if eq .Values.admission.mode "policy" }}, signing{{ end }}]
 notifier: [redis, records, artifacts, notify, notifications]
 gateway: [redis, records, artifacts, registry, signing, callers, notify, webhooks]
 subscribe: [registry, webhooks]
@@ -172,6 +172,8 @@ private-benchmarks.json: {{ toJson . | quote }}
 {{- if and (eq .component "registry") (eq $values.admission.mode "policy") }}
 - name: PROCTOR_ADMISSION_APPROVALS
   value: {{ $root.Release.Namespace }}/{{ include "proctor.fullname" $root }}-approvals
+- name: PROCTOR_ADMISSION_STALE_S
+  value: {{ $values.admission.staleSeconds | toString | quote }}
 {{- end }}
 {{- if and (eq .component "registry") $values.registry.events.enabled }}
 - name: PROCTOR_KUBERNETES_EVENTS
