@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Final
 
 from tests.charts.manifests import COMPONENT, Manifest
@@ -19,7 +20,8 @@ _HARDENED: Final = {
 
 def good_release() -> Release:
     """The release, new each time, so that it may be changed."""
-    return Release("good", {"networkPolicy": {"enabled": True}}, tuple(_objects()), ("keda.sh/v1alpha1",))
+    objects = tuple(copy.deepcopy(_objects()))
+    return Release("good", {"networkPolicy": {"enabled": True}}, objects, ("keda.sh/v1alpha1",))
 
 
 def _objects() -> list[Manifest]:

@@ -120,7 +120,7 @@ def _allowed(path: Path_) -> list[str]:
     return [one for one in resolved(part).get("enum", ()) if isinstance(one, str)]
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_every_value_does_something() -> None:
     marks = dict(_marks_of_all())
     # All marks at once: a rendering takes a tenth of a second, and there are hundreds of values.
@@ -187,7 +187,8 @@ def _all(release: Release) -> tuple[str, ...]:
 
 
 def test_no_value_is_a_credential() -> None:
-    named = [".".join(path) for path in LEAVES if re.search(r"(?i)(password|token|secret|credential)s?$", path[-1])]
+    texts = (path for path, value in LEAVES.items() if isinstance(value, str))
+    named = [".".join(path) for path in texts if re.search(r"(?i)(password|token|secret|credential)s?$", path[-1])]
     assert [name for name in named if not name.endswith("Secret")] == []
 
 
@@ -308,7 +309,7 @@ def _wide(release: Release) -> Iterator[Manifest]:
 
 @settings(max_examples=25)
 @given(
-    grace=st.integers(1, 3_000), longest=st.integers(1, 3_000), drain=st.integers(0, 300), margin=st.integers(5, 300)
+    grace=st.integers(1, 3_000), longest=st.integers(1, 3_000), drain=st.integers(1, 300), margin=st.integers(5, 300)
 )
 def test_pods_have_time_to_leave_whatever_the_times_are(grace: int, longest: int, drain: int, margin: int) -> None:
     times = {
