@@ -53,7 +53,7 @@ def images(cluster: Cluster) -> None:
     """The images of this tree, in the cluster. Somebody's own cluster has to have them."""
     if cluster.folder is not None:
         began = time.monotonic()
-        ensure_images(KIT, cluster.folder, _TARGETS, cache=cache_folder())
+        ensure_images(KIT, cluster.folder, _TARGETS, cache=cache_folder() / "images")
         print(f"images are there after {time.monotonic() - began:.0f} s", file=sys.stderr)
 
 
