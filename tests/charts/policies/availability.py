@@ -120,12 +120,13 @@ def _pause_s(pod: Pod) -> float:
 
 
 def _leaving_s(release: Release, pod: Pod) -> float:
-    """What its program may take after SIGTERM, as its variables say."""
+    """What its program may take after SIGTERM, as its variables or its options say."""
     said: dict[str, str] = {}
     for container in pod.containers:
         said |= {name: value for name, value in variables(release, container).items() if isinstance(value, str)}
     if pod.component in WORKERS:
         return float(said.get("PROCTOR_GRACE_S") or DEFAULT_TIMING.grace_s)
     if pod.component == "gateway":
-        return float(said.get("PROCTOR_GATEWAY_GRACE") or 10)
+        options = [pair for container in pod.containers for pair in pairwise(container.command)]
+        return float(dict(options).get("--grace") or said.get("PROCTOR_GATEWAY_GRACE") or 10)
     return 0.0
