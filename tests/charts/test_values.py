@@ -93,7 +93,8 @@ def marked(value: Any, number: int) -> list[Any]:
 def plain(path: Path_, value: Any) -> list[Any]:
     """Other values of the same type, for where a mark is refused or decides what is rendered."""
     if isinstance(value, bool):
-        return [not value]
+        # A set may have the other one already.
+        return [True, False]
     if isinstance(value, int):
         return [value + 1, max(value - 1, 0)]
     if isinstance(value, str):
