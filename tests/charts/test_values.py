@@ -126,7 +126,9 @@ def test_every_value_does_something() -> None:
     marks = dict(_marks_of_all())
     # All marks at once: a rendering takes a tenth of a second, and there are hundreds of values.
     seen = _seen(sorted(marks))
-    idle = [path for path in LEAVES if path not in seen and not any(_effects(path, LEAVES[path]))]
+    # What only refuses has tests of its own.
+    tried = set(LEAVES) - seen - {("requireExistingSecrets",)}
+    idle = [path for path in sorted(tried) if not any(_effects(path, LEAVES[path]))]
     assert [".".join(path) for path in idle] == []
 
 
