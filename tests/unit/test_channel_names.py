@@ -20,11 +20,13 @@ ROOMS = ("scorer/channels/", "evidence/", "domain/channels.py")
 ELSEWHERE: Mapping[str, str] = {
     "cli/audits/auditing.py": "the table of decisions shows the perturbation channel's figures",
     "cli/main.py": "the commands `noise` and `perturbation`",
+    "cli/perturbation.py": "the service",
     "cli/worker.py": "the service",
     "domain/card.py": "sections of the suite on the card",
     "domain/messages.py": "the service",
     "domain/record/entry.py": "a key of a log's entry",
     "gateway/attachments.py": "the suite's section",
+    "router/states.py": "the service",
     "perturbation/symbolic/resampling.py": "a key of an item's metadata",
     "registry/standing_record.py": "a key of a report's evidence, under which the article's score stands",
     "runtime/grpc/own_servers.py": "the service",
