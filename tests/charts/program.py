@@ -73,27 +73,11 @@ OF_LIBRARIES: Final = {
     "NO_PROXY": "httpx", "HTTPS_PROXY": "httpx", "HTTP_PROXY": "httpx",
 }  # fmt: skip
 
-#: What the code will read, and serve, once what is built beside the chart is merged.
-AWAITED: Final = frozenset(
-    {
-        "PROCTOR_LEADER_LEASE", "PROCTOR_LOG_FORMAT", "PROCTOR_STALL_S", "PROCTOR_KUBERNETES_EVENTS",
-        "PROCTOR_ADMISSION_APPROVALS", "PROCTOR_TRUSTED_KEYS",
-    }
-)  # fmt: skip
-AWAITED_METRICS: Final = frozenset({"proctor_scaling_work"})
-AWAITED_OPTIONS: Final = frozenset(
-    {
-        "--metrics-host", "--metrics-port", "--admission-port", "--admission-secret", "--admission-webhook",
-        "--admission-names", "--admission-on-error", "--admission-timeout", "--admission-cert", "--admission-key",
-        "--admission-client-ca", "--admission-cert-days",
-    }
-)  # fmt: skip
-
 
 @cache
 def variables() -> frozenset[str]:
     """Every environment variable that Proctor reads, or that a library of it does."""
-    found = set(OF_LIBRARIES) | AWAITED
+    found = set(OF_LIBRARIES)
     for settings in (Settings, Timing):
         found |= set(_of_fields(settings))
     found |= {name for command in commands() for name in _of_options(command)}
@@ -137,12 +121,8 @@ def _below(command: click.Command) -> Iterator[click.Command]:
 
 def refusal(arguments: Iterable[str]) -> str | None:
     """Why `proctor` would refuse some arguments; None where it takes them."""
-    said = list(arguments)
-    if said[:1] == ["gateway"]:
-        for option in AWAITED_OPTIONS & set(said):
-            del said[said.index(option) : said.index(option) + 2]
     try:
-        _parse(cli, "proctor", said, None)
+        _parse(cli, "proctor", list(arguments), None)
     except click.exceptions.Exit:
         return None
     except click.UsageError as error:
@@ -166,7 +146,7 @@ def _parse(command: click.Command, name: str, arguments: list[str], parent: clic
 
 def metrics() -> frozenset[str]:
     """Every series' name that Proctor serves."""
-    names = {metric.name for metric in METRICS} | AWAITED_METRICS
+    names = {metric.name for metric in METRICS}
     return frozenset(
         names | {f"{metric.name}{end}" for metric in METRICS if metric.kind == "histogram" for end in _OF_A_HISTOGRAM}
     )
