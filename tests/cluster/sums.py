@@ -76,7 +76,8 @@ def manifests(image: str, *, labels: dict[str, str]) -> list[dict[str, Any]]:
         "encoder.py": _ENCODER_PY,
     }
     all_labels = {"app": NAME, **labels}
-    items = [{"key": key, "path": path} for key, path in _FILES.items()]
+    # One by one: beside the files of a whole volume lie folders of Kubernetes' own, which Triton takes for models.
+    files = [{"name": "models", "mountPath": f"/bundle/models/{path}", "subPath": key} for key, path in _FILES.items()]
     ports = [{"name": "http", "containerPort": 8000}, {"name": "grpc", "containerPort": 8001},
              {"name": "metrics", "containerPort": 8002}]  # fmt: skip
     container = {
@@ -87,8 +88,7 @@ def manifests(image: str, *, labels: dict[str, str]) -> list[dict[str, Any]]:
         "resources": {"requests": {"cpu": "50m", "memory": "256Mi"}, "limits": {"memory": "1Gi"}},
         "securityContext": {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
                             "capabilities": {"drop": ["ALL"]}},
-        "volumeMounts": [{"name": "models", "mountPath": "/bundle/models"}, {"name": "tmp", "mountPath": "/tmp"},
-                         {"name": "shm", "mountPath": "/dev/shm"}],
+        "volumeMounts": [*files, {"name": "tmp", "mountPath": "/tmp"}, {"name": "shm", "mountPath": "/dev/shm"}],
     }  # fmt: skip
     pod = {
         "securityContext": {"runAsNonRoot": True, "runAsUser": 10001, "seccompProfile": {"type": "RuntimeDefault"}},
@@ -96,7 +96,7 @@ def manifests(image: str, *, labels: dict[str, str]) -> list[dict[str, Any]]:
         "terminationGracePeriodSeconds": 5,
         "containers": [container],
         "volumes": [
-            {"name": "models", "configMap": {"name": NAME, "items": items}},
+            {"name": "models", "configMap": {"name": NAME}},
             {"name": "tmp", "emptyDir": {}},
             {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "256Mi"}},
         ],

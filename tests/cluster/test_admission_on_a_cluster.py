@@ -227,7 +227,7 @@ def test_a_certificate_is_renewed_under_requests_without_one_that_is_lost(world:
     name = f"{fullname(world.home)}-admission"
     objects = chart_objects("webhook", world.home)
     rights = [one for one in objects if one["kind"] != "ValidatingWebhookConfiguration"]
-    places = Places(world.home, name, name)
+    places = Places(world.home, name, f"{world.home}-{name}")
     # A new one after twenty of its thirty seconds.
     terms = CertificateTerms((OUTSIDE,), timedelta(seconds=30), timedelta(seconds=4))
     with (

@@ -1,8 +1,13 @@
 {{/* Of the gate where models are deployed. */}}
 
-{{/* Labels and name of an object that is of no namespace. Takes root and suffix. */}}
+{{/* Name of an object that is of no namespace: releases of one name in two namespaces keep apart. Takes root and suffix. */}}
+{{- define "proctor.admission.clusterName" -}}
+{{ .root.Release.Namespace }}-{{ include "proctor.fullname" .root }}-{{ .suffix }}
+{{- end -}}
+
+{{/* Labels and name of such an object. Takes root, component and suffix. */}}
 {{- define "proctor.admission.clusterMetadata" -}}
-name: {{ include "proctor.fullname" .root }}-{{ .suffix }}
+name: {{ include "proctor.admission.clusterName" . }}
 labels:
   {{- include "proctor.labels" (dict "root" .root "component" .component) | nindent 2 }}
 {{- end -}}
