@@ -6,6 +6,7 @@ last.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -25,6 +26,8 @@ from tests.cluster.walk import run_block, sections
 #: Files that use the release, in the order in which they must run; all others come before them.
 _ORDER: Final = ("test_walk", "test_upgrade", "test_scaling", "test_faults", "test_reach", "test_access",
                  "test_prometheus", "test_uninstall")  # fmt: skip
+#: Set while working on these tests: the release stays, and the next run takes it as it is.
+KEEP_VARIABLE: Final = "PROCTOR_TEST_RELEASE_KEPT"
 _TARGETS: Final = ("router", "perturbation", "inference", "scorer", "registry", "gateway", "notifier", "triton",
                    "valkey", "postgresql", "mlflow", "prometheus")  # fmt: skip
 
@@ -61,10 +64,14 @@ def images(cluster: Cluster) -> None:
 def release(cluster: Cluster, images: None) -> Iterator[Release]:
     """The release that a reader of docs/kubernetes.md installs, in a namespace of the restricted profile."""
     release = Release(cluster, "proctor")
+    there = cluster.run("-n", release.namespace, "get", "deployment", f"{release.name}-gateway").returncode == 0
+    if there and os.environ.get(KEEP_VARIABLE):
+        yield release
+        return
     if cluster.run("get", "namespace", release.namespace).returncode == 0:
         if not cluster.is_kit:
             pytest.fail(f"the cluster has a namespace {release.namespace} already: the tests would take it away")
-        cluster.kubectl("delete", "namespace", release.namespace, "--timeout=120s", within_s=130)
+        cluster.kubectl("delete", "namespace", release.namespace, "--timeout=240s", within_s=250)
     began = time.monotonic()
     try:
         for block in sections()["Install"]:
@@ -72,7 +79,8 @@ def release(cluster: Cluster, images: None) -> Iterator[Release]:
         release.installed_s = time.monotonic() - began
         yield release
     finally:
-        cluster.run("delete", "namespace", release.namespace, "--ignore-not-found", "--wait=false")
+        if not os.environ.get(KEEP_VARIABLE):
+            cluster.run("delete", "namespace", release.namespace, "--ignore-not-found", "--wait=false")
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,7 @@
-"""A real Prometheus in the cluster, configured as docs/monitoring.md has it without an operator."""
+"""A real Prometheus in the cluster, Debian's, which is built without a discovery by Kubernetes' API.
+
+So a second container of its pod lists the pods, and Prometheus asks it, as it asks any discovery over HTTP.
+"""
 
 from __future__ import annotations
 
@@ -17,27 +20,66 @@ _RULES: Final = REPOSITORY / "charts" / "proctor" / "rules"
 _NAME: Final = "prometheus"
 
 
-def _config(namespaces: Sequence[str]) -> dict[str, Any]:
-    source = "__meta_kubernetes_pod"
+#: Pods with a port named `metrics`, in the form of Prometheus' http_sd, for each request anew.
+_DISCOVERY: Final = """
+import http.server, json, ssl, sys, urllib.request
+from pathlib import Path
+
+account = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+context = ssl.create_default_context(cafile=account / "ca.crt")
+
+def pods(namespace):
+    url = f"https://kubernetes.default.svc/api/v1/namespaces/{namespace}/pods"
+    token = (account / "token").read_text()
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
+    with urllib.request.urlopen(request, timeout=5, context=context) as answer:
+        return json.load(answer)["items"]
+
+def targets():
+    for namespace in sys.argv[1:]:
+        for pod in pods(namespace):
+            labels = pod["metadata"].get("labels", {})
+            for container in pod["spec"]["containers"]:
+                for port in container.get("ports", ()):
+                    if port.get("name") == "metrics" and pod["status"].get("podIP"):
+                        yield {
+                            "targets": [f"{pod['status']['podIP']}:{port['containerPort']}"],
+                            "labels": {
+                                "pod": pod["metadata"]["name"],
+                                "namespace": namespace,
+                                "component": labels.get("app.kubernetes.io/component", ""),
+                                "pool": labels.get("proctor.dev/pool", ""),
+                            },
+                        }
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        body = json.dumps(list(targets())).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *said):
+        pass
+
+http.server.ThreadingHTTPServer(("127.0.0.1", 8000), Handler).serve_forever()
+"""
+
+
+def _config() -> dict[str, Any]:
     return {
         "global": {"scrape_interval": "3s", "scrape_timeout": "3s", "evaluation_interval": "5s"},
         "rule_files": ["/etc/prometheus/rules-*.yaml"],
         "scrape_configs": [{
             "job_name": "proctor",
-            "kubernetes_sd_configs": [{"role": "pod", "namespaces": {"names": list(namespaces)}}],
-            "relabel_configs": [
-                {"source_labels": [f"{source}_container_port_name"], "regex": "metrics", "action": "keep"},
-                {"source_labels": [f"{source}_name"], "target_label": "pod"},
-                {"source_labels": ["__meta_kubernetes_namespace"], "target_label": "namespace"},
-                {"source_labels": [f"{source}_label_app_kubernetes_io_component"], "target_label": "component"},
-                {"source_labels": [f"{source}_label_proctor_dev_pool"], "target_label": "pool"},
-            ],
+            "http_sd_configs": [{"url": "http://127.0.0.1:8000/", "refresh_interval": "3s"}],
         }],
     }  # fmt: skip
 
 
 def _manifests(namespace: str, watched: Sequence[str]) -> list[dict[str, Any]]:
-    data = {"prometheus.yml": json.dumps(_config(watched))}
+    data = {"prometheus.yml": json.dumps(_config())}
     data |= {f"rules-{path.name}": path.read_text("utf-8") for path in sorted(_RULES.glob("*.yaml"))}
     subject = {"kind": "ServiceAccount", "name": _NAME, "namespace": namespace}
     container = {
@@ -50,11 +92,16 @@ def _manifests(namespace: str, watched: Sequence[str]) -> list[dict[str, Any]]:
                             "capabilities": {"drop": ["ALL"]}},
         "volumeMounts": [{"name": "config", "mountPath": "/etc/prometheus"}, {"name": "data", "mountPath": "/data"}],
     }  # fmt: skip
+    security = container["securityContext"]
+    discovery = {
+        "name": "discovery", "image": "proctor/router:0.1.0", "imagePullPolicy": "IfNotPresent",
+        "command": ["python3", "-c", _DISCOVERY, *watched], "securityContext": security,
+    }  # fmt: skip
     pod = {
         "serviceAccountName": _NAME, "terminationGracePeriodSeconds": 5,
         "securityContext": {"runAsNonRoot": True, "runAsUser": 10001, "fsGroup": 10001,
                             "seccompProfile": {"type": "RuntimeDefault"}},
-        "containers": [container],
+        "containers": [container, discovery],
         "volumes": [{"name": "config", "configMap": {"name": _NAME}}, {"name": "data", "emptyDir": {}}],
     }  # fmt: skip
     metadata, labels = {"name": _NAME, "namespace": namespace}, {"app": _NAME}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple
 
 from tests.cluster.kit import Cluster
@@ -49,3 +50,12 @@ def reached(cluster: Cluster, namespace: str, pod: str, ports: Iterable[Port]) -
         input=json.dumps([(port.host, port.number) for port in tried]),
     )  # fmt: skip
     return {(port.component, port.number) for port, answers in zip(tried, json.loads(said), strict=True) if answers}
+
+
+def reached_from_each(
+    cluster: Cluster, namespace: str, pods: Mapping[str, str], ports: Sequence[Port]
+) -> dict[str, set[tuple[str, int]]]:
+    """The same from several pods at a time; by the names that the pods are given here."""
+    with ThreadPoolExecutor(len(pods)) as threads:
+        found = threads.map(lambda pod: reached(cluster, namespace, pod, ports), pods.values())
+        return dict(zip(pods, found, strict=True))
