@@ -13,6 +13,7 @@ from typing import Any, Final
 import httpx
 
 from tests.cluster.kit import REPOSITORY, Cluster
+from tests.support import wait_until
 
 #: The label by which the tests' values let a namespace's pods read metrics.
 LABELS: Final = {"proctor.dev/monitoring": "yes"}
@@ -155,6 +156,8 @@ def running_prometheus(cluster: Cluster, *watched: str) -> Iterator[str]:
     with cluster.namespace("monitoring", labels=LABELS) as namespace:
         cluster.apply(*_manifests(namespace, watched))
         cluster.kubectl("-n", namespace, "rollout", "status", "deployment", _NAME, "--timeout=90s", within_s=100)
+        with reached_prometheus(cluster, namespace) as prometheus:
+            wait_until(lambda: bool(prometheus.query("up == 1")), timeout_s=60, what="a first scrape")
         yield namespace
 
 

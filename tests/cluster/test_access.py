@@ -13,6 +13,8 @@ from tests.cluster.release import Release
 _MAY: Final[dict[str, set[tuple[str, str, str, str]]]] = {
     "router": {("coordination.k8s.io", "leases", "proctor-router", verb) for verb in ("get", "update")},
     "gateway": {("coordination.k8s.io", "leases", "proctor-gateway", verb) for verb in ("get", "update")},
+    # The replicas of the chart's own Triton. A watch of a service's slices goes by a label, so no name can be given.
+    "inference": {("discovery.k8s.io", "endpointslices", "*", verb) for verb in ("list", "watch")},
 }
 #: What everybody who has logged in may do, by Kubernetes' own roles.
 _EVERYBODYS: Final = ("authentication.k8s.io", "authorization.k8s.io")

@@ -125,11 +125,11 @@ def _one_of_each(release: Release) -> dict[str, str]:
     return {component: release.pods(component)[0]["metadata"]["name"] for component in _PORTS}
 
 
-def test_no_pod_reaches_the_api_server_but_those_that_hold_leases(release: Release, at_work: None) -> None:
+def test_only_pods_that_hold_leases_or_look_for_servers_reach_the_api_server(release: Release, at_work: None) -> None:
     service = release.cluster.get("-n", "default", "service", "kubernetes")
     api = Port("api", service["spec"]["clusterIP"], 443)
     found = reached_from_each(release.cluster, release.namespace, _one_of_each(release), [api])
-    assert {component for component, answers in found.items() if answers} == {"router", "gateway"}
+    assert {component for component, answers in found.items() if answers} == {"router", "gateway", "inference"}
 
 
 def test_no_pod_reaches_the_nodes_kubelet(release: Release, at_work: None) -> None:
