@@ -271,10 +271,12 @@ def test_a_decision_event_of_a_newer_version_becomes_a_task_that_a_newer_worker_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     forwarded: list[tuple[type[Message], dict[str, Any]]] = []
-    monkeypatch.setattr(consumer, "forward", lambda kind, body: forwarded.append((kind, body)))
+    monkeypatch.setattr(consumer, "forward", lambda kind, body, headers: forwarded.append((kind, body)))
     acknowledged: list[str] = []
 
     class Arrived:
+        headers: ClassVar[dict[str, str]] = {}
+
         def ack(self) -> None:
             acknowledged.append("ack")
 

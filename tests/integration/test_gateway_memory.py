@@ -10,11 +10,15 @@ import grpc
 
 from proctor.gateway.limits import Limits
 from proctor.gateway.rpc import audit_pb2 as pb
+import pytest
+
 from tests.hostile.limited import limit
 from tests.integration.audit_support import audit_bench, gateway_process, stub
 from tests.token_channel import own_token_of
 
 
+# Half a minute of processor time, which other tests share.
+@pytest.mark.timeout(240)
 def test_the_largest_submission_is_taken_on_within_a_gibibyte_while_others_come_in(
     tmp_path: Path, valkey_url: str
 ) -> None:

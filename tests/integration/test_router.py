@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,22 @@ from tests.integration.router_support import PINNED, Bench, HandedOut, one_by_on
 def bench(tmp_path: Path, valkey_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     with router_bench(tmp_path, valkey_url, monkeypatch) as bench:
         yield bench
+
+
+def test_two_submissions_of_a_suite_at_the_same_moment_are_one_audit(bench: Bench) -> None:
+    data = gather(bench.suite, bench.home, bench.settings.bundle)
+    others = list[str]()
+
+    @contextmanager
+    def while_another_does(found: object) -> Iterator[None]:
+        # Between the look at what is on record and the writing of it.
+        if not others:
+            others.append(bench.submit())
+        yield
+
+    begun = submit(data, bench.settings, bench.records, bench.artifacts, admit=while_another_does)
+    assert [begun.record.audit_id] == others == [audit.audit_id for audit in bench.records.audits()]
+    assert begun.resumed
 
 
 def test_an_audit_goes_from_the_probe_to_the_registry(bench: Bench) -> None:

@@ -2,7 +2,8 @@
 
 {{/* Name of an object that is of no namespace: releases of one name in two namespaces keep apart. Takes root and suffix. */}}
 {{- define "proctor.admission.clusterName" -}}
-{{ .root.Release.Namespace }}-{{ include "proctor.fullname" .root }}-{{ .suffix }}
+{{- /* `helm lint` has no namespace. */ -}}
+{{ printf "%s-%s-%s" .root.Release.Namespace (include "proctor.fullname" .root) .suffix | trimPrefix "-" }}
 {{- end -}}
 
 {{/* Labels and name of such an object. Takes root, component and suffix. */}}

@@ -135,12 +135,16 @@ def submit(
     )
     detail: dict[str, Any] = {"priority": priority.value} | ({} if request is None else {"request": request})
     while True:
-        latest = unended(records, subject)
-        if latest is None:
+        latest = records.latest_audit(subject)
+        if latest is None or latest.state.final:
+            # By its number, and not as whichever is next: of two who looked at the same moment one must find it taken.
+            ordinal = 1 if latest is None else latest.ordinal + 1
             with suppress(IntegrityError), admit(None):
                 written = suite.model_dump_json(by_alias=True)
                 action = Action(Verb.SUBMIT, submitter, detail)
-                created = records.create_audit(subject, written, inputs.plain(), request=request, action=action)
+                created = records.create_audit(
+                    subject, written, inputs.plain(), ordinal=ordinal, request=request, action=action
+                )
                 return Submission(created, False)
             # Another put the same suite on record at the same moment: now there is one to go on with.
             continue

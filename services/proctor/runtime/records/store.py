@@ -144,20 +144,30 @@ class Records:
         suite: str,
         inputs: Mapping[str, Any],
         *,
+        ordinal: int | None = None,
         request: str | None = None,
         action: Action | None = None,
     ) -> AuditRecord:
         """Add the next audit of a subject, as the one of a request where one is named, with the action that began it.
 
+        Args:
+            subject: what is audited.
+            suite: as it is written.
+            inputs: what the router keeps beside it.
+            ordinal: its number among the subject's audits, for who has looked which was the last; None is the next.
+            request: whose audit it becomes.
+            action: what began it.
+
         Not given twice by itself: a transaction may have been committed whose end was not heard of, and there would be
         two audits.
 
         Raises:
+            IntegrityError: when the subject has an audit of that number.
             StoreError: when the store went away meanwhile. Whether the audit is on record is not known then.
             RequestTakenError: when the request has an audit already; there is no other then.
         """
         try:
-            return self.audit(self._create_audit(subject, suite, inputs, request, action))
+            return self.audit(self._create_audit(subject, suite, inputs, ordinal, request, action))
         except DBAPIError as error:
             if not is_passing(error):
                 raise
@@ -167,12 +177,19 @@ class Records:
             ) from error
 
     def _create_audit(
-        self, subject: str, suite: str, inputs: Mapping[str, Any], request: str | None, action: Action | None
+        self,
+        subject: str,
+        suite: str,
+        inputs: Mapping[str, Any],
+        ordinal: int | None,
+        request: str | None,
+        action: Action | None,
     ) -> str:
         now = _now()
         with self._engine.begin() as connection:
-            last = connection.scalar(sa.select(sa.func.max(AUDITS.c.ordinal)).where(AUDITS.c.subject == subject))
-            ordinal = (last or 0) + 1
+            if ordinal is None:
+                last = connection.scalar(sa.select(sa.func.max(AUDITS.c.ordinal)).where(AUDITS.c.subject == subject))
+                ordinal = (last or 0) + 1
             audit_id = f"{subject}-{ordinal}"
             connection.execute(
                 AUDITS.insert().values(
