@@ -7,11 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import grpc
+import pytest
 
 from proctor.gateway.limits import Limits
 from proctor.gateway.rpc import audit_pb2 as pb
-import pytest
-
 from tests.hostile.limited import limit
 from tests.integration.audit_support import audit_bench, gateway_process, stub
 from tests.token_channel import own_token_of
