@@ -20,7 +20,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from tests.support import ending, free_port, missing, wait_until
+from tests.support import ending, free_port, missing
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
 KIT: Final = REPOSITORY.parent / "shared" / "cluster" / "cluster"
@@ -213,12 +213,6 @@ def is_ready(pod: dict[str, Any]) -> bool:
     """Whether a pod's condition says so."""
     conditions = pod["status"].get("conditions", [])
     return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
-
-
-def until_gone(cluster: Cluster, *what: str, within_s: float) -> None:
-    """Wait until `kubectl get` finds none of it any more."""
-    wait_until(lambda: not cluster.kubectl("get", *what, "-o", "name", "--ignore-not-found").strip(),
-               timeout_s=within_s, what=f"the end of {' '.join(what)}")  # fmt: skip
 
 
 def logs(cluster: Cluster, namespace: str, selector: str, *, lines: int = 40) -> str:
