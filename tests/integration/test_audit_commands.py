@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 import json
 import signal
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from proctor.gateway.audits import LocalDesk
 from proctor.gateway.client import RemoteDesk
 from proctor.gateway.desk import AuditDesk
 from proctor.gateway.limits import Limits
+from proctor.gateway.status import AuditStatus
 from proctor.router.audit import view
 from proctor.router.submit.gathering import gather
 from proctor.runtime.messaging import tasks
@@ -87,8 +88,28 @@ def audits(request: pytest.FixtureRequest) -> Audits:
     return found
 
 
-def later(action: Callable[..., None], *arguments: object) -> None:
-    threading.Timer(0.3, action, arguments).start()
+@pytest.fixture
+def once_told(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Takes actions: the first is done as soon as the first line about an audit was written, and so on.
+
+    Thus what a watch tells before an action does not hang on how soon the machine lets it look.
+    """
+
+    def set_up(*actions: Callable[[], None]) -> None:
+        left = list(actions)
+
+        def then(write: Callable[[AuditStatus, bool], None]) -> Callable[[AuditStatus, bool], None]:
+            def written(status: AuditStatus, moved: bool) -> None:
+                write(status, moved)
+                if left:
+                    left.pop(0)()
+
+            return written
+
+        monkeypatch.setattr(following, "_say_line", then(following._say_line))
+        monkeypatch.setattr(following, "_print_json_line", then(following._print_json_line))
+
+    return set_up
 
 
 def test_submit_returns_at_once_with_the_audit_s_id(audits: Audits) -> None:
@@ -198,9 +219,11 @@ def test_list_names_every_audit_with_its_state(audits: Audits) -> None:
 @pytest.mark.parametrize(
     ("outcome", "code"), [(DecisionOutcome.APPROVE, 0), (DecisionOutcome.REVIEW, 3), (DecisionOutcome.BLOCK, 4)]
 )
-def test_watch_leaves_with_the_code_of_the_decision(outcome: DecisionOutcome, code: int, audits: Audits) -> None:
+def test_watch_leaves_with_the_code_of_the_decision(
+    outcome: DecisionOutcome, code: int, audits: Audits, once_told: Callable[..., None]
+) -> None:
     audit = audits.bench.answering()
-    later(audits.bench.decide, audit, outcome)
+    once_told(partial(audits.bench.decide, audit, outcome))
     left, out, err = audits.run("watch", audit[:8])
     assert left == code
     assert err.splitlines() == ["m: answering", "m: decided"]
@@ -219,11 +242,12 @@ def test_watch_of_an_audit_that_failed_or_was_cancelled_leaves_with_1(audits: Au
     assert (code, "was cancelled" in out) == (1, True)
 
 
-def test_watch_prints_json_lines_alone_on_standard_output(audits: Audits, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watch_prints_json_lines_alone_on_standard_output(
+    audits: Audits, monkeypatch: pytest.MonkeyPatch, once_told: Callable[..., None]
+) -> None:
     monkeypatch.setattr(following, "_JSON_S", 0.0)
     audit = audits.bench.answering()
-    later(audits.bench.answer, audit, "s0")
-    threading.Timer(1.8, audits.bench.decide, (audit, DecisionOutcome.BLOCK)).start()
+    once_told(partial(audits.bench.answer, audit, "s0"), partial(audits.bench.decide, audit, DecisionOutcome.BLOCK))
     code, out, err = audits.run("watch", audit, "--format", "json")
     told = [json.loads(line) for line in out.splitlines()]
     assert (code, err) == (4, "")
@@ -337,9 +361,11 @@ def waited(bench: AuditBench, *, stays: bool = False) -> None:
         (AuditState.CANCELLED, r"was cancelled\. Nothing was written to the registry\.$"),
     ],
 )
-def test_a_run_whose_audit_comes_to_no_decision_says_why(state: AuditState, match: str, here: Audits) -> None:
+def test_a_run_whose_audit_comes_to_no_decision_says_why(
+    state: AuditState, match: str, here: Audits, once_told: Callable[..., None]
+) -> None:
     audit = here.bench.answering()
-    later(here.bench.set, audit, state, "gone.")
+    once_told(partial(here.bench.set, audit, state, "gone."))
     with pytest.raises(ProctorError, match=match):
         waited(here.bench)
     err = here.capsys.readouterr().err.splitlines()
