@@ -85,10 +85,10 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="of Triton: vLLM takes every request at once and has a queue of its own, which Triton does not see [vllm]",
     )
     parser.add_argument(
-        "--gpus-by-work",
+        "--gpus-by-queue-time",
         type=float,
-        metavar="SHARDS",
-        help="what if GPU pods were scaled by ledger work, so many shards a pod, in place of what the chart renders",
+        metavar="MS",
+        help="what if GPU pods were scaled by Triton's queue time, from one on, in place of what the chart renders",
     )
     parser.add_argument("--fixed", type=int, metavar="N", help="worker pods of the fixed size [the rules' maximum]")
     numbers = {
@@ -119,9 +119,10 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def _gpus(options: argparse.Namespace, rules: Rules | None) -> Rules | int:
     if rules is None:
         return int(options.gpus)
-    if options.gpus_by_work is None:
+    if options.gpus_by_queue_time is None:
         return rules
-    return replace(rules, triggers=(Trigger(Signal.WORK, target=options.gpus_by_work),))
+    trigger = Trigger(Signal.QUEUE_TIME, target=options.gpus_by_queue_time / 1e3, averaged=False)
+    return replace(rules, triggers=(trigger,), minimum=max(1, rules.minimum))
 
 
 def _fleet(options: argparse.Namespace, n_slots: int) -> Fleet:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ class DayFigures(NamedTuple):
     age_s: tuple[float, float, float]
     """Of half, 95 and 99 of 100 shards, from their stage's begin until a slot had them."""
     took_s: tuple[float, float]
-    """Of half and 95 of 100 audits, from submission to the last answer."""
+    """Of half and 95 of 100 audits, from submission to the last answer; infinite where one is never over."""
     pod_hours: float
     gpu_hours: float
     handed_back: int
@@ -33,18 +34,23 @@ def figures_of(outcome: Outcome) -> DayFigures:
     """The figures of a day."""
     waits = np.array([wait for wait, _ in outcome.waits])
     shards = np.array([count for _, count in outcome.waits])
-    took = np.array([ended.took_s for ended in outcome.ended])
+    took = np.array([*(ended.took_s for ended in outcome.ended), *[float("inf")] * outcome.unfinished])
     nothing = float("nan")
     return DayFigures(
         outcome.policy,
         _weighted(waits, shards) if waits.size else (nothing,) * 3,
-        (float(np.percentile(took, 50)), float(np.percentile(took, 95))) if took.size else (nothing,) * 2,
+        # Of an audit that was there: between one that is over and one that never is there is no middle.
+        (_percentile(took, 50), _percentile(took, 95)) if took.size else (nothing,) * 2,
         outcome.worker_s / _HOUR_S,
         outcome.gpu_s / _HOUR_S,
         outcome.handed_back,
         outcome.redone_tokens / outcome.tokens if outcome.tokens else 0.0,
         outcome.unfinished,
     )
+
+
+def _percentile(values: np.ndarray, percent: float) -> float:
+    return float(np.percentile(values, percent, method="higher"))
 
 
 def _weighted(values: np.ndarray, weights: np.ndarray) -> tuple[float, float, float]:
@@ -74,11 +80,17 @@ def as_figures(days: Sequence[DayFigures]) -> list[Figure]:
     return found
 
 
+def _seconds(value: float) -> str:
+    if math.isfinite(value):
+        return f"{value:,.0f}"
+    return "never" if value > 0 else "none"
+
+
 def as_table(days: Sequence[DayFigures]) -> str:
     """A Markdown table with a column a policy."""
     rows = [
-        ("queue age of a shard: 50, 95, 99 of 100, s", lambda day: ", ".join(f"{age:,.0f}" for age in day.age_s)),
-        ("an audit: 50, 95 of 100, s", lambda day: ", ".join(f"{took:,.0f}" for took in day.took_s)),
+        ("queue age of a shard: 50, 95, 99 of 100, s", lambda day: ", ".join(map(_seconds, day.age_s))),
+        ("an audit: 50, 95 of 100, s", lambda day: ", ".join(map(_seconds, day.took_s))),
         ("hours of worker pods", lambda day: f"{day.pod_hours:,.0f}"),
         ("hours of GPUs", lambda day: f"{day.gpu_hours:,.0f}"),
         ("shards handed back (tokens written twice)", lambda day: f"{day.handed_back:,} ({day.redone:.2%})"),

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -123,8 +123,12 @@ def documents(text: str) -> Iterator[dict[str, Any]]:
     return (parsed for part in _DOCUMENT_END.split(text) if (parsed := parse(part)))
 
 
+@lru_cache(maxsize=4096)
 def parse(text: str) -> dict[str, Any]:
-    """A YAML document; nothing where it holds comments alone."""
+    """A YAML document; nothing where it holds comments alone.
+
+    It is not to be changed: most documents of one rendering are those of the one before, and are parsed once.
+    """
     helm()
     from helm_python.chart import values_from_yaml
 

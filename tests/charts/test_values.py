@@ -16,7 +16,7 @@ from tests.charts.kubernetes_schemas import is_custom
 from tests.charts.manifests import Manifest, annotations_of, labels_of, pods, strings, title
 from tests.charts.policies.every import POLICIES
 from tests.charts.rendering import CHART, Release, parse, render, rendered, told, value_set, value_set_names
-from tests.charts.values_schema import faults, merged, resolved, schema
+from tests.charts.values_schema import merged, refused, resolved, schema
 
 Path_ = tuple[str, ...]
 #: A set that has nearly everything is tried first.
@@ -49,12 +49,11 @@ def _with(name: str, values: Mapping[str, Any]) -> Release | None:
     from helm_python.errors import HelmError
 
     given_set = value_set(name)
-    together = merged(given_set.values, values)
-    # Helm refuses it too, and takes longer for it.
-    if faults(together):
+    # Helm refuses them too, and takes longer for it.
+    if refused(values):
         return None
     try:
-        return render(together, apis=given_set.apis, name=name)
+        return render(merged(given_set.values, values), apis=given_set.apis, name=name)
     except HelmError:
         return None
 
@@ -135,7 +134,7 @@ def test_every_value_does_something() -> None:
 def _marks() -> Iterator[tuple[Path_, Any]]:
     for number, (path, value) in enumerate(LEAVES.items()):
         for other in marked(value, number):
-            if not faults(merged(value_set(_SETS[0]).values, nested(path, other))):
+            if not refused(nested(path, other)):
                 yield path, other
                 break
 
@@ -344,3 +343,42 @@ def test_with_keda_nothing_else_scales() -> None:
     release = render({}, apis=["keda.sh/v1alpha1"])
     assert list(release.of_kind("ScaledObject")) != []
     assert list(release.of_kind("HorizontalPodAutoscaler")) == []
+
+
+def scaled_pool(backend: str, **autoscaling: Any) -> Release:
+    """A release with a GPU pool that is scaled, with KEDA and Prometheus."""
+    triton = {
+        "backend": backend, "modelRepository": {"pvc": {"claimName": "models"}}, "gpus": 1,
+        "resources": {"requests": {"cpu": "1"}, "limits": {"memory": "1Gi"}},
+        "autoscaling": {"enabled": True, **autoscaling},
+    }  # fmt: skip
+    keda = {"mode": "keda", "prometheusAddress": "http://prometheus.example:9090"}
+    return render({"pools": [{"name": "llama", "triton": triton}], "autoscaling": keda, "test": {"pool": ""}})
+
+
+def trigger_of(release: Release) -> dict[str, str]:
+    """By what its pool is scaled."""
+    (scaled,) = (one for one in release.of_kind("ScaledObject") if one["metadata"]["name"].endswith("-triton-llama"))
+    (trigger,) = scaled["spec"]["triggers"]
+    found: dict[str, str] = trigger["metadata"]
+    return found
+
+
+def test_a_pool_under_vllm_is_scaled_by_work_because_triton_s_queue_is_always_empty() -> None:
+    assert trigger_of(scaled_pool("vllm", min=0, max=8))["targetValue"] == "8"
+    assert trigger_of(scaled_pool("vllm", min=0, max=8, shardsPerPod=3))["targetValue"] == "3"
+    assert "proctor_scaling_work" in trigger_of(scaled_pool("python", min=0, max=8, shardsPerPod=3))["valueLocation"]
+
+
+def test_a_pool_that_asks_for_a_queue_time_is_scaled_by_it() -> None:
+    for release in (scaled_pool("vllm", min=1, max=8, queueMilliseconds=250), scaled_pool("python", min=1, max=8)):
+        assert "nv_inference_queue_duration_us" in trigger_of(release)["query"]
+
+
+def test_a_pool_that_nothing_would_wake_is_refused() -> None:
+    from helm_python.errors import HelmError
+
+    with pytest.raises(HelmError, match=r"nothing would wake it.*Give shardsPerPod, or min 1"):
+        scaled_pool("python", min=0, max=8)
+    with pytest.raises(HelmError, match="give one of them"):
+        scaled_pool("vllm", min=1, max=8, queueMilliseconds=250, shardsPerPod=3)

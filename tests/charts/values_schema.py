@@ -36,6 +36,11 @@ def faults(given_values: Mapping[str, Any]) -> list[str]:
     return [f"{'.'.join(map(str, one.absolute_path))}: {one.message[:200]}" for one in found]
 
 
+def refused(some: Mapping[str, Any]) -> bool:
+    """Whether the schema refuses some values over the defaults of their sections, without a look at the others."""
+    return not validator().is_valid({key: merged(values(), {key: value})[key] for key, value in some.items()})
+
+
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     """Values with others over them."""
     result = dict(below)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import simulate_autoscaling
 from autoscaling import observe
 from autoscaling.asked import Asked
 from autoscaling.day import Day, Fleet, Outcome, Policy, Sizing
-from autoscaling.figures import figures_of
+from autoscaling.figures import as_table, figures_of
 from autoscaling.observed import Seen, compare, predict, read_observed, times_of
 from autoscaling.pods import Tier
 from autoscaling.rules import Rules, Signal, Trigger, behaviour_of
@@ -300,3 +301,9 @@ def test_a_mistake_is_one_line_and_no_traceback(
 def test_figures_of_a_day_in_which_nothing_ended_are_no_numbers() -> None:
     outcome = Outcome(Policy.WORK)
     assert str(figures_of(outcome).took_s) == "(nan, nan)"
+
+
+def test_an_audit_that_is_not_over_at_the_end_took_longer_than_any_that_is() -> None:
+    figures = figures_of(Outcome(Policy.LIST, unfinished=1))
+    assert figures.took_s == (math.inf, math.inf)
+    assert "| never, never |" in as_table([figures])

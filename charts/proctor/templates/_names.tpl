@@ -64,7 +64,8 @@ labels:
 {{/* Fails with every contradiction that a schema cannot see. Included once. */}}
 {{- define "proctor.check" -}}
 {{- $names := list -}}
-{{- range .Values.pools -}}
+{{- range $pool := .Values.pools -}}
+{{- with $pool -}}
 {{- if has .name $names }}{{ fail (printf "pools: two have the name %q; each is an endpoint id of its own" .name) }}{{ end -}}
 {{- $names = append $names .name -}}
 {{- $places := list -}}
@@ -73,7 +74,15 @@ labels:
 {{- if .discovery }}{{ $places = append $places "discovery" }}{{ end -}}
 {{- if .triton }}{{ $places = append $places "triton" }}{{ end -}}
 {{- if ne (len $places) 1 }}{{ fail (printf "pools: %q has %s; give exactly one of url, replicas, discovery and triton" .name (join " and " $places | default "none of them")) }}{{ end -}}
+{{- with .triton -}}
+{{- with .autoscaling -}}
+{{- if and .queueMilliseconds .shardsPerPod }}{{ fail (printf "pools: %q is scaled by queueMilliseconds or by shardsPerPod; give one of them" $pool.name) }}{{ end -}}
+{{- $by := include "proctor.tritonScaledBy" (dict "root" $ "values" $pool.triton) -}}
+{{- if and (eq $by "keda") (eq (int .min) 0) (not (include "proctor.tritonShardsPerPod" (dict "values" $pool.triton))) }}{{ fail (printf "pools: %q has autoscaling.min 0, and by queue time nothing would wake it: where no server is, none has a queue. Give shardsPerPod, or min 1" $pool.name) }}{{ end -}}
+{{- end -}}
+{{- end -}}
 {{- if ne (hasKey . "inputPricePerMillion") (hasKey . "outputPricePerMillion") }}{{ fail (printf "pools: %q has one price; give both, 0 is a price" .name) }}{{ end -}}
+{{- end -}}
 {{- end -}}
 {{- if and (not .Values.valkey.enabled) (not .Values.redis.existingSecret) }}{{ fail "redis.existingSecret: name the Secret with the URLs of your Redis, or set valkey.enabled" }}{{ end -}}
 {{- if and (not .Values.postgresql.enabled) (not .Values.records.existingSecret) }}{{ fail "records.existingSecret: name the Secret with the URL of your PostgreSQL, or set postgresql.enabled" }}{{ end -}}

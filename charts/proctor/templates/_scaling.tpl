@@ -38,10 +38,34 @@ advanced:
       {{- include "proctor.scalingBehavior" .root | nindent 6 }}
 {{- end -}}
 
+{{/* By the work of a service. Takes root, service and target, the work for one pod. */}}
+{{- define "proctor.workTrigger" -}}
+{{- $scaling := .root.Values.autoscaling -}}
+{{- if eq $scaling.source "prometheus" -}}
+- type: prometheus
+  metricType: AverageValue
+  metadata:
+    serverAddress: {{ required "autoscaling.prometheusAddress: autoscaling.source is prometheus" $scaling.prometheusAddress }}
+    # Every router says the whole deployment's number.
+    query: max(proctor_scaling_work{service="{{ .service }}", namespace="{{ .root.Release.Namespace }}"})
+    threshold: {{ .target | quote }}
+    activationThreshold: "0"
+    ignoreNullValues: "false"
+{{- else -}}
+- type: metrics-api
+  metricType: AverageValue
+  metadata:
+    url: http://{{ include "proctor.fullname" .root }}-router.{{ .root.Release.Namespace }}.svc:9090/metrics
+    format: prometheus
+    valueLocation: 'proctor_scaling_work{service="{{ .service }}"}'
+    targetValue: {{ .target | quote }}
+    activationTargetValue: "0"
+{{- end }}
+{{- end -}}
+
 {{/* Takes root, component and values. Begins with its own `---`. */}}
 {{- define "proctor.workerScaling" -}}
 {{- $root := .root -}}
-{{- $scaling := $root.Values.autoscaling -}}
 {{- $by := include "proctor.scaledBy" (dict "root" $root "autoscaling" .values.autoscaling) -}}
 {{- if eq $by "keda" }}
 ---
@@ -52,26 +76,7 @@ metadata:
 spec:
   {{- include "proctor.kedaCommon" (dict "root" $root "autoscaling" .values.autoscaling "target" (printf "%s-%s" (include "proctor.fullname" $root) .component)) | nindent 2 }}
   triggers:
-    {{- if eq $scaling.source "prometheus" }}
-    - type: prometheus
-      metricType: AverageValue
-      metadata:
-        serverAddress: {{ required "autoscaling.prometheusAddress: autoscaling.source is prometheus" $scaling.prometheusAddress }}
-        # Every router says the whole deployment's number.
-        query: max(proctor_scaling_work{service="{{ .component }}", namespace="{{ $root.Release.Namespace }}"})
-        threshold: {{ include "proctor.workPerPod" . | quote }}
-        activationThreshold: "0"
-        ignoreNullValues: "false"
-    {{- else }}
-    - type: metrics-api
-      metricType: AverageValue
-      metadata:
-        url: http://{{ include "proctor.fullname" $root }}-router.{{ $root.Release.Namespace }}.svc:9090/metrics
-        format: prometheus
-        valueLocation: 'proctor_scaling_work{service="{{ .component }}"}'
-        targetValue: {{ include "proctor.workPerPod" . | quote }}
-        activationTargetValue: "0"
-    {{- end }}
+    {{- include "proctor.workTrigger" (dict "root" $root "service" .component "target" (include "proctor.workPerPod" .)) | nindent 4 }}
 {{- else if eq $by "hpa" }}
 ---
 {{ include "proctor.hpa" (dict "root" $root "component" .component "autoscaling" .values.autoscaling) }}

@@ -32,8 +32,15 @@
 {{- toYaml (dict "volumes" $volumes "mounts" $mounts) -}}
 {{- end -}}
 
-{{/* `keda` where KEDA is there and Prometheus is named; `hpa` otherwise; nothing where it is not scaled. */}}
+{{/* Shards for a pod that is scaled by the ledger's work; nothing where it is by its queue time. vLLM takes every request as it comes, so that Triton's queue says nothing: a shard keeps some 32 of them in flight, and a server has 256. */}}
+{{- define "proctor.tritonShardsPerPod" -}}
+{{- with .values.autoscaling -}}
+{{- if .shardsPerPod }}{{ .shardsPerPod }}{{ else if and (eq ($.values.backend | default "") "vllm") (not .queueMilliseconds) }}8{{ end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* `keda` where KEDA is there and what it would ask is known; `hpa` otherwise; nothing where it is not scaled. */}}
 {{- define "proctor.tritonScaledBy" -}}
 {{- $by := include "proctor.scaledBy" (dict "root" .root "autoscaling" .values.autoscaling) -}}
-{{- if and (eq $by "keda") (eq .root.Values.autoscaling.mode "auto") (not .root.Values.autoscaling.prometheusAddress) }}hpa{{ else }}{{ $by }}{{ end -}}
+{{- if and (eq $by "keda") (eq .root.Values.autoscaling.mode "auto") (not (include "proctor.tritonShardsPerPod" .)) (not .root.Values.autoscaling.prometheusAddress) }}hpa{{ else }}{{ $by }}{{ end -}}
 {{- end -}}
