@@ -7,12 +7,14 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import httpx
 
+from proctor.gateway.fields import LONGEST_LIST
 from tests.cluster.kit import CommandError
 from tests.cluster.release import Release
 
@@ -46,15 +48,20 @@ class Gateway:
     def _token(self) -> str:
         return self._release.secret(self._service, "token")
 
+    @contextmanager
+    def _client(self) -> Iterator[httpx.Client]:
+        headers = {"authorization": f"Bearer {self._token}"}
+        with (
+            self._release.forwarded(self._service, 8080) as port,
+            httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=20) as client,
+        ):
+            yield client
+
     def audits(self, audit_ids: Iterable[str]) -> dict[str, dict[str, Any]]:
         """Audits as `proctor audit show` has them; those of which nothing could be learned just now are left out."""
         found = {}
-        headers = {"authorization": f"Bearer {self._token}"}
         try:
-            with (
-                self._release.forwarded(self._service, 8080) as port,
-                httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=20) as client,
-            ):
+            with self._client() as client:
                 for audit_id in audit_ids:
                     answer = client.get(f"/v1/audits/{audit_id}")
                     if answer.status_code == httpx.codes.OK:
@@ -62,6 +69,13 @@ class Gateway:
         except (CommandError, httpx.HTTPError):
             # Its pod has just been killed; the next look finds another.
             pass
+        return found
+
+    def listed(self) -> list[dict[str, Any]]:
+        """All audits on record."""
+        with self._client() as client:
+            answer = client.get("/v1/audits", params={"limit": LONGEST_LIST}).raise_for_status()
+        found: list[dict[str, Any]] = answer.json()["audits"]
         return found
 
     def decided(self, audit_ids: Iterable[str], *, within_s: float) -> dict[str, dict[str, Any]]:

@@ -25,7 +25,7 @@ from tests.cluster.walk import run_block, sections
 
 #: Files that use the release, in the order in which they must run; all others come before them.
 _ORDER: Final = ("test_walk", "test_upgrade", "test_scaling", "test_faults", "test_reach", "test_access",
-                 "test_prometheus", "test_uninstall")  # fmt: skip
+                 "test_gate", "test_prometheus", "test_uninstall")  # fmt: skip
 #: Set while working on these tests: the release stays, and the next run takes it as it is.
 KEEP_VARIABLE: Final = "PROCTOR_TEST_RELEASE_KEPT"
 _TARGETS: Final = ("router", "perturbation", "inference", "scorer", "registry", "gateway", "notifier", "triton",

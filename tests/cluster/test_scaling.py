@@ -13,12 +13,18 @@ from typing import NamedTuple
 from tests.chaos.arithmetic import Benchmark
 from tests.cluster.audits import Gateway
 from tests.cluster.kit import is_ready
+from tests.cluster.prometheus import reached_prometheus
 from tests.cluster.release import Release
 from tests.support import wait_until
 
 #: 10⁵ trials.
 BENCHMARK = Benchmark("scaled", items=25_000)
 MOST_PODS = 4
+_COUNTED = {
+    "shards handed back": 'proctor_shard_redeliveries_total{cause="handed_back"}',
+    "shards whose worker was lost": 'proctor_shard_redeliveries_total{cause!="handed_back"}',
+    "duplicates suppressed": "proctor_duplicates_suppressed_total",
+}
 
 
 class Seen(NamedTuple):
@@ -57,14 +63,33 @@ class Watching:
         return next((one.seconds for one in self.seen if one.ready >= ready), None)
 
 
+def _at_most(release: Release, pods: int) -> None:
+    changed = json.dumps({"spec": {"maxReplicaCount": pods}})
+    name = f"{release.name}-inference"
+    release.cluster.kubectl("-n", release.namespace, "patch", "scaledobject", name, "--type=merge", "-p", changed)
+
+
+def _counted(release: Release, monitoring: str, metric: str, seconds: float) -> int:
+    """By how much a counter rose, over all pods that there were; a scrape is missed where a pod is gone before it."""
+    span = f"{metric}[{seconds:.0f}s]"
+    with reached_prometheus(release.cluster, monitoring) as prometheus:
+        found = prometheus.query(f"sum(max_over_time({span}) - min_over_time({span}))")
+    return round(float(found[0]["value"][1])) if found else 0
+
+
 def test_inference_goes_from_no_pod_to_several_and_back_with_an_audit_of_a_hundred_thousand_trials(
-    release: Release, adding: None, gateway: Gateway, tmp_path: Path
+    release: Release, adding: None, monitoring: str, gateway: Gateway, tmp_path: Path
 ) -> None:
     wait_until(lambda: not release.pods("inference"), timeout_s=120, what="inference without work to be gone")
     suite = BENCHMARK.write(tmp_path, "sums")
     with Watching(release, "inference") as watching:
         began = time.monotonic()
         audit_id = gateway.submit(suite)
+        wait_until(lambda: watching.first(MOST_PODS) is not None, timeout_s=240, what="as many pods as there may be")
+        # In the middle of the work: three of four are told to leave, with shards in hand.
+        _at_most(release, 1)
+        wait_until(lambda: len(release.pods("inference")) == 1, timeout_s=60, what="all pods but one to leave")
+        _at_most(release, MOST_PODS)
         audit = gateway.decided([audit_id], within_s=600)[audit_id]
         took = time.monotonic() - began
         wait_until(lambda: not release.pods("inference"), timeout_s=120, what="inference to be gone again")
@@ -73,10 +98,11 @@ def test_inference_goes_from_no_pod_to_several_and_back_with_an_audit_of_a_hundr
     figures = {
         "trials": BENCHMARK.trials, "seconds": round(took, 1), "first pod ready": watching.first(1),
         "most pods": most, "most pods ready after": watching.first(most), "back to none after": round(back, 1),
+        **{what: _counted(release, monitoring, metric, took + back) for what, metric in _COUNTED.items()},
     }  # fmt: skip
     print(json.dumps(figures), file=sys.stderr)
     if recorded := os.environ.get("PROCTOR_RECORD_SCALING"):
         Path(recorded).write_text(json.dumps({"figures": figures, "seen": watching.seen}))
     assert audit["trials"]["done"] == BENCHMARK.trials == 100_000
     assert audit["trials"]["dead"] == 0
-    assert most > 1
+    assert most == MOST_PODS
