@@ -7,8 +7,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,11 +24,13 @@ _POLL_S: Final = 1.0
 
 
 class Gateway:
-    """The gateway of a release. Each call has a connection of its own: the pods behind it may be killed in between."""
+    """The gateway of a release, whose pods may be killed at any time."""
 
     def __init__(self, release: Release) -> None:
         self._release = release
         self._service = f"{release.name}-gateway"
+        self._kept = ExitStack()
+        self._client: httpx.Client | None = None
 
     def submit(self, suite: Path, *options: str) -> str:
         """Begin an audit of a suite and its files; returns its id."""
@@ -48,24 +50,32 @@ class Gateway:
     def _token(self) -> str:
         return self._release.secret(self._service, "token")
 
-    @contextmanager
-    def _client(self) -> Iterator[httpx.Client]:
-        headers = {"authorization": f"Bearer {self._token}"}
-        with (
-            self._release.forwarded(self._service, 8080) as port,
-            httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=20) as client,
-        ):
-            yield client
+    def _get(self, path: str, **parameters: int) -> httpx.Response:
+        """An answer of its HTTP interface, over a forwarded port that is kept for as long as it leads anywhere."""
+        try:
+            if self._client is None:
+                headers = {"authorization": f"Bearer {self._token}"}
+                port = self._kept.enter_context(self._release.forwarded(self._service, 8080))
+                client = httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=20, trust_env=False)
+                self._client = self._kept.enter_context(client)
+            return self._client.get(path, params=parameters)
+        except (CommandError, httpx.HTTPError):
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Give back the port; the next question has another."""
+        self._client = None
+        self._kept.close()
 
     def audits(self, audit_ids: Iterable[str]) -> dict[str, dict[str, Any]]:
         """Audits as `proctor audit show` has them; those of which nothing could be learned just now are left out."""
         found = {}
         try:
-            with self._client() as client:
-                for audit_id in audit_ids:
-                    answer = client.get(f"/v1/audits/{audit_id}")
-                    if answer.status_code == httpx.codes.OK:
-                        found[audit_id] = answer.json()
+            for audit_id in audit_ids:
+                answer = self._get(f"/v1/audits/{audit_id}")
+                if answer.status_code == httpx.codes.OK:
+                    found[audit_id] = answer.json()
         except (CommandError, httpx.HTTPError):
             # Its pod has just been killed; the next look finds another.
             pass
@@ -73,8 +83,7 @@ class Gateway:
 
     def listed(self) -> list[dict[str, Any]]:
         """All audits on record."""
-        with self._client() as client:
-            answer = client.get("/v1/audits", params={"limit": LONGEST_LIST}).raise_for_status()
+        answer = self._get("/v1/audits", limit=LONGEST_LIST).raise_for_status()
         found: list[dict[str, Any]] = answer.json()["audits"]
         return found
 

@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Final
 
 import pytest
@@ -84,9 +85,10 @@ def release(cluster: Cluster, images: None) -> Iterator[Release]:
 
 
 @pytest.fixture(scope="session")
-def gateway(release: Release) -> Gateway:
+def gateway(release: Release) -> Iterator[Gateway]:
     """Its gateway."""
-    return Gateway(release)
+    with closing(Gateway(release)) as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

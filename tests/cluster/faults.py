@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import sys
 import threading
@@ -10,11 +9,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+import httpx
+
 from tests.cluster.kit import is_ready
 from tests.cluster.release import Release
 
 #: Seconds from one fault to the next: a deployment heals in a few times that, so that faults meet what heals.
-_BETWEEN_S: Final = 1.4
+_BETWEEN_S: Final = 0.8
 
 
 class Faults:
@@ -44,7 +45,7 @@ class Faults:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
-        self._kubectl("uncordon", self._node())
+        self._release.cluster.kubectl("uncordon", self._node())
 
     @property
     def over(self) -> bool:
@@ -66,20 +67,22 @@ class Faults:
                 if sum(self.done.values()) % 25 == 0:
                     print(f"{sum(self.done.values())} faults", file=sys.stderr)
 
-    def _kubectl(self, *arguments: str) -> str:
-        return self._release.cluster.kubectl(*arguments)
-
     def _pod(self) -> dict[str, Any] | None:
-        found = self._release.cluster.get("-n", self._release.namespace, "pods")["items"]
+        found = self._release.cluster.listed("api/v1/pods", self._release.namespace)
         living = [pod for pod in found if "deletionTimestamp" not in pod["metadata"] and is_ready(pod)]
         return self._rng.choice(living) if living else None
 
-    def _end(self, *options: str, what: str) -> str | None:
+    def _delete_pod(self, name: str, **parameters: str) -> None:
+        path = f"/api/v1/namespaces/{self._release.namespace}/pods/{name}"
+        answer = self._release.cluster.api.delete(path, params=parameters)
+        if answer.status_code != httpx.codes.NOT_FOUND:
+            answer.raise_for_status()
+
+    def _end(self, *, what: str, **parameters: str) -> str | None:
         pod = self._pod()
         if pod is None:
             return None
-        where = ("-n", self._release.namespace)
-        self._kubectl(*where, "delete", "pod", pod["metadata"]["name"], "--wait=false", "--ignore-not-found", *options)
+        self._delete_pod(pod["metadata"]["name"], **parameters)
         component = pod["metadata"]["labels"].get("app.kubernetes.io/component", "model")
         return f"{component} {what}"
 
@@ -87,20 +90,23 @@ class Faults:
         return self._end(what="deleted")
 
     def _kill(self) -> str | None:
-        return self._end("--grace-period=0", "--force", what="killed")
+        return self._end(what="killed", gracePeriodSeconds="0")
 
     def _restart_valkey(self) -> str | None:
-        where = ("-n", self._release.namespace)
-        self._kubectl(*where, "delete", "pod", f"{self._release.name}-valkey-0", "--wait=false", "--ignore-not-found")
+        self._delete_pod(f"{self._release.name}-valkey-0")
         return "valkey restarted"
 
     def _steal(self) -> str | None:
-        where = ("-n", self._release.namespace)
-        names = self._kubectl(*where, "get", "leases", "-o", "name").split()
-        if not names:
+        kind = "apis/coordination.k8s.io/v1/leases"
+        leases = self._release.cluster.listed(kind, self._release.namespace)
+        if not leases:
             return None
-        stolen = json.dumps({"spec": {"holderIdentity": "thief"}})
-        self._kubectl(*where, "patch", self._rng.choice(names), "--type=merge", "-p", stolen)
+        name = self._rng.choice(leases)["metadata"]["name"]
+        self._release.cluster.api.patch(
+            f"/apis/coordination.k8s.io/v1/namespaces/{self._release.namespace}/leases/{name}",
+            json={"spec": {"holderIdentity": "thief"}},
+            headers={"content-type": "application/merge-patch+json"},
+        ).raise_for_status()
         return "lease stolen"
 
     def _drain(self) -> str | None:
@@ -112,7 +118,7 @@ class Faults:
                 f"--pod-selector=app.kubernetes.io/instance={self._release.name}",
             )  # fmt: skip
         finally:
-            self._kubectl("uncordon", node)
+            self._release.cluster.kubectl("uncordon", node)
         return "node drained"
 
     def _node(self) -> str:

@@ -83,7 +83,7 @@ class Release:
     def pods(self, component: str) -> list[dict[str, Any]]:
         """The component's pods that are not on their way out."""
         selector = f"app.kubernetes.io/instance={self.name},app.kubernetes.io/component={component}"
-        found: list[dict[str, Any]] = self.cluster.get("-n", self.namespace, "pods", "-l", selector)["items"]
+        found = self.cluster.listed("api/v1/pods", self.namespace, selector)
         return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
     def state(self) -> str:

@@ -155,7 +155,7 @@ def pods_of(replicas: int) -> list[dict[str, Any]]:
     labels = {"app": "triton"}
     container = {
         "name": "server",
-        "image": "python:3.11-slim-bookworm",
+        "image": "proctor/router:0.1.0",
         "command": ["python3", "-c", SERVER],
         "readinessProbe": {
             "exec": {"command": ["test", "-f", "/tmp/ready"]}, "periodSeconds": 1, "failureThreshold": 1
@@ -193,7 +193,7 @@ def pods_of(replicas: int) -> list[dict[str, Any]]:
     ]
 
 
-def test_pods_are_replicas_from_when_they_are_ready_until_they_are_not_or_leave(room: Room) -> None:
+def test_pods_are_replicas_from_when_they_are_ready_until_they_are_not_or_leave(room: Room, images: None) -> None:
     room.cluster.apply(*pods_of(2), namespace=room.namespace)
     room.cluster.wait("-n", room.namespace, "pods", "-l", "app=triton",
                       "--for=jsonpath={.status.phase}=Running", within_s=60)  # fmt: skip

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Final
 
+import pytest
+
+from proctor.cli.demo import demo_suite
+from proctor.runtime.settings import default_bundle
 from tests.charts.monitored import DASHBOARDS, alerts, names_in, read, recorded
+from tests.cluster.audits import Gateway
 from tests.cluster.prometheus import Prometheus, reached_prometheus
 from tests.cluster.release import Release
-from tests.support import REPOSITORY
+from tests.support import REPOSITORY, wait_until
 
 #: What a machine without a GPU does not tell.
 _OF_GPUS: Final = {"nv_gpu_utilization", "nv_gpu_memory_used_bytes", "nv_gpu_memory_total_bytes"}
+_CANDIDATE: Final = "candidate"
 _GPU_PANELS: Final = ("GPU utilisation", "GPU memory")
 
 
@@ -30,6 +37,21 @@ def _asked() -> dict[str, set[str]]:
         for name in names_in(expression):
             found.setdefault(name, set()).add(where)
     return found
+
+
+@pytest.fixture(scope="module", autouse=True)
+def risen(release: Release, gateway: Gateway, monitoring: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A model whose second version has memorised what the first had not, both audited by one suite."""
+    for served in ("reference-clean", "reference-leaked"):
+        suite = json.loads(demo_suite(served, default_bundle()))
+        suite["model_config"] |= {"model_id": _CANDIDATE, "served_name": served, "endpoint": "reference"}
+        path = tmp_path_factory.mktemp(served) / "suite.json"
+        path.write_text(json.dumps(suite))
+        audit_id = gateway.submit(path)
+        gateway.decided([audit_id], within_s=240)
+    with reached_prometheus(release.cluster, monitoring) as prometheus:
+        rise = f'proctor:contamination_rise:low{{model="{_CANDIDATE}"}}'
+        wait_until(lambda: bool(prometheus.query(rise)), timeout_s=60, what="the rise to be recorded")
 
 
 def test_every_metric_of_a_dashboard_an_alert_or_a_rule_was_scraped(release: Release, monitoring: str) -> None:
@@ -73,3 +95,9 @@ def test_the_rules_are_loaded_and_none_of_them_fails(release: Release, monitorin
 def _minutes(prometheus: Prometheus) -> float:
     (up,) = prometheus.query("time() - min(min_over_time(timestamp(up)[1h:10s]))")
     return max(5.0, float(up["value"][1]) / 60)
+
+
+def test_the_alert_for_a_rise_fires_for_the_model_that_rose_and_for_no_other(release: Release, monitoring: str) -> None:
+    with reached_prometheus(release.cluster, monitoring) as prometheus:
+        fired = prometheus.query('ALERTS{alertname="ProctorContaminationRises"}')
+    assert {one["metric"]["model"] for one in fired} == {_CANDIDATE}
