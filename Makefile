@@ -48,10 +48,10 @@ test: $(VENV)/.dev ## Lint, types, import rules, and every test but those of `ma
 faults: $(VENV)/.dev ## Short runs of faults: workers, broker, stores and a local stack that are killed, stopped and starved.
 	$(BIN)/python -m pytest -n 2 --no-loadscope-reorder -m faults tests/chaos tests/end_to_end
 
-# One after the other: they share a cluster, whose node has this machine's cores.
+# Two lanes of tests/scheduling.py on one cluster: what is about the release, and what has namespaces of its own.
 test-cluster: $(VENV)/.dev ## The chart on a real Kubernetes: the kit's, or the one that KUBECONFIG names.
 	scripts/setup_helm.sh
-	$(BIN)/python -m pytest -p no:randomly -m cluster tests/cluster
+	$(BIN)/python -m pytest -n 2 --no-loadscope-reorder -p no:randomly -m cluster tests/cluster
 
 lint: $(VENV)/.dev ## Style, types and import rules.
 	$(BIN)/ruff check .

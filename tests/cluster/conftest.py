@@ -1,13 +1,12 @@
 """Fixtures of the tests on a real cluster (`make test-cluster`).
 
-Their files run in the order of `_ORDER`: what is installed by the first is used by the others, and taken away by the
-last.
+Those of the release run in the order of `RELEASE`: what is installed by the first is used by the others, and taken away
+by the last. Beside them, in another process, runs what has namespaces of its own.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -23,10 +22,8 @@ from tests.cluster.kit import KIT, Cluster, any_cluster, cache_folder
 from tests.cluster.prometheus import running_prometheus
 from tests.cluster.release import Release
 from tests.cluster.walk import run_block, sections
+from tests.scheduling import RELEASE
 
-#: Files that use the release, in the order in which they must run; all others come before them.
-_ORDER: Final = ("test_walk", "test_upgrade", "test_scaling", "test_faults", "test_reach", "test_access",
-                 "test_gate", "test_prometheus", "test_uninstall")  # fmt: skip
 #: Set while working on these tests: the release stays, and the next run takes it as it is.
 KEEP_VARIABLE: Final = "PROCTOR_TEST_RELEASE_KEPT"
 _TARGETS: Final = ("router", "perturbation", "inference", "scorer", "registry", "gateway", "notifier", "triton",
@@ -38,11 +35,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     def place(item: pytest.Item) -> int:
         stem = item.path.stem
-        return _ORDER.index(stem) if stem in _ORDER else -1
+        return RELEASE.index(stem) if stem in RELEASE else len(RELEASE)
 
     ours = [number for number, item in enumerate(items) if item.path.parent.name == "cluster"]
     for number, item in zip(ours, sorted((items[number] for number in ours), key=place), strict=True):
         items[number] = item
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """State the figures that the tests recorded (`record_property`), whatever became of them."""
+    reports = [one for kind in ("passed", "failed") for one in terminalreporter.stats.get(kind, ())]
+    figures = [figure for report in reports for figure in getattr(report, "user_properties", ())]
+    if figures:
+        terminalreporter.section("figures of the cluster")
+    for name, value in figures:
+        terminalreporter.write_line(f"{name}: {value}")
 
 
 @pytest.fixture(scope="session")
@@ -56,9 +63,7 @@ def cluster() -> Iterator[Cluster]:
 def images(cluster: Cluster) -> None:
     """The images of this tree, in the cluster. Somebody's own cluster has to have them."""
     if cluster.folder is not None:
-        began = time.monotonic()
         ensure_images(KIT, cluster.folder, _TARGETS, cache=cache_folder() / "images")
-        print(f"images are there after {time.monotonic() - began:.0f} s", file=sys.stderr)
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,6 @@ its parent.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -17,11 +16,13 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import httpx
 
+from tests.cluster.sharing import shared, this_run
 from tests.support import ending, free_port, missing
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
@@ -175,11 +176,7 @@ def any_cluster() -> Iterator[Cluster]:
     folder = Path(os.environ.get(FOLDER_VARIABLE) or cache_folder() / "cluster").absolute()
     folder.mkdir(parents=True, exist_ok=True)
     kubectl = str(folder / "bin" / "kubectl")
-    with (
-        _alone(folder.with_suffix(".lock")),
-        _started(folder) as kubeconfig,
-        _api(kubeconfig, kubectl) as api,
-    ):
+    with shared(folder, partial(_started, folder), this_run()) as kubeconfig, _api(kubeconfig, kubectl) as api:
         yield Cluster(kubeconfig, kubectl, api, folder=folder)
 
 
@@ -201,14 +198,6 @@ def _api(kubeconfig: Path, kubectl: str) -> Iterator[httpx.Client]:
 def cache_folder() -> Path:
     """Where what is kept between runs lies."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "proctor"
-
-
-@contextmanager
-def _alone(lock: Path) -> Iterator[None]:
-    with lock.open("w") as held:
-        print(f"waiting for {lock}, if another run has it", file=sys.stderr)
-        fcntl.flock(held, fcntl.LOCK_EX)
-        yield
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +17,8 @@ from tests.cluster.kit import REPOSITORY, Cluster, CommandError, logs
 from tests.support import missing
 
 CHART: Final = REPOSITORY / "charts" / "proctor"
+#: Takes a figure's name and value, which the run states at its end: pytest's `record_property`.
+Record = Callable[[str, object], None]
 #: An install from nothing on a node of two cores, which start a dozen Python processes, two databases and Triton.
 INSTALL_S: Final = 420
 

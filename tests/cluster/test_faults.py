@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from pathlib import Path
 from typing import Final
@@ -13,7 +12,7 @@ from tests.chaos.arithmetic import Benchmark
 from tests.cluster.audits import Gateway
 from tests.cluster.faults import Faults
 from tests.cluster.kit import CommandError
-from tests.cluster.release import Release
+from tests.cluster.release import Record, Release
 
 _FAULTS: Final = int(os.environ.get("PROCTOR_CLUSTER_FAULTS", "200"))
 _SEED: Final = int(os.environ.get("PROCTOR_CLUSTER_SEED", "1"))
@@ -30,7 +29,7 @@ def _submit(gateway: Gateway, suite: Path) -> str | None:
 
 
 def test_reports_under_faults_are_those_of_the_calm_run(
-    release: Release, adding: None, gateway: Gateway, tmp_path: Path
+    release: Release, adding: None, gateway: Gateway, tmp_path: Path, record_property: Record
 ) -> None:
     suites = {benchmark.name: benchmark.write(tmp_path / benchmark.name, "sums") for benchmark in BENCHMARKS}
     begun = {name: gateway.submit(suite) for name, suite in suites.items()}
@@ -55,7 +54,7 @@ def test_reports_under_faults_are_those_of_the_calm_run(
         "faults": sum(faults.done.values()), "kinds": dict(faults.done.most_common()), "not done": len(faults.failed),
         "audits": len(shaken), "seconds": round(took),
     }  # fmt: skip
-    print(json.dumps(figures), file=sys.stderr)
+    record_property("faults", json.dumps(figures))
     assert sum(faults.done.values()) >= _FAULTS, faults.failed[-5:]
     assert len(shaken) > len(BENCHMARKS)
     wrong = [

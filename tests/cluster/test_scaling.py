@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import threading
 import time
 from pathlib import Path
@@ -14,7 +13,7 @@ from tests.chaos.arithmetic import Benchmark
 from tests.cluster.audits import Gateway
 from tests.cluster.kit import is_ready
 from tests.cluster.prometheus import reached_prometheus
-from tests.cluster.release import Release
+from tests.cluster.release import Record, Release
 from tests.support import wait_until
 
 #: 10⁵ trials.
@@ -78,7 +77,12 @@ def _counted(release: Release, monitoring: str, metric: str, seconds: float) -> 
 
 
 def test_inference_goes_from_no_pod_to_several_and_back_with_an_audit_of_a_hundred_thousand_trials(
-    release: Release, adding: None, monitoring: str, gateway: Gateway, tmp_path: Path
+    release: Release,
+    adding: None,
+    monitoring: str,
+    gateway: Gateway,
+    tmp_path: Path,
+    record_property: Record,
 ) -> None:
     wait_until(lambda: not release.pods("inference"), timeout_s=120, what="inference without work to be gone")
     suite = BENCHMARK.write(tmp_path, "sums")
@@ -100,7 +104,7 @@ def test_inference_goes_from_no_pod_to_several_and_back_with_an_audit_of_a_hundr
         "most pods": most, "most pods ready after": watching.first(most), "back to none after": round(back, 1),
         **{what: _counted(release, monitoring, metric, took + back) for what, metric in _COUNTED.items()},
     }  # fmt: skip
-    print(json.dumps(figures), file=sys.stderr)
+    record_property("scaling", json.dumps(figures))
     if recorded := os.environ.get("PROCTOR_RECORD_SCALING"):
         Path(recorded).write_text(json.dumps({"figures": figures, "seen": watching.seen}))
     assert audit["trials"]["done"] == BENCHMARK.trials == 100_000

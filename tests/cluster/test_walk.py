@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import time
 
 import pytest
 
 from tests.cluster.kit import is_ready
-from tests.cluster.release import Release
+from tests.cluster.release import Record, Release
 from tests.cluster.walk import run_block, sections
 
 _COMPONENTS = ("router", "perturbation", "scorer", "registry", "gateway", "triton", "valkey", "postgresql", "mlflow")
@@ -22,8 +21,8 @@ def test_the_walk_has_the_headings_that_the_tests_follow() -> None:
     assert headings[-1] == LAST
 
 
-def test_default_values_install_from_nothing_and_end_ready(release: Release) -> None:
-    print(f"installed and ready after {release.installed_s:.0f} s", file=sys.stderr)
+def test_default_values_install_from_nothing_and_end_ready(release: Release, record_property: Record) -> None:
+    record_property("Install, until ready", f"{release.installed_s:.0f} s")
     for component in _COMPONENTS:
         pods = release.pods(component)
         assert pods, component
@@ -42,10 +41,10 @@ def test_no_pod_was_restarted_on_the_way(release: Release) -> None:
 
 
 @pytest.mark.parametrize("heading", list(sections())[1:-1])
-def test_the_commands_do_what_the_page_says(release: Release, heading: str) -> None:
+def test_the_commands_do_what_the_page_says(release: Release, heading: str, record_property: Record) -> None:
     began = time.monotonic()
     said = "".join(run_block(release.cluster, block) for block in sections()[heading])
-    print(f"{heading}: {time.monotonic() - began:.0f} s", file=sys.stderr)
+    record_property(heading, f"{time.monotonic() - began:.0f} s")
     expected = {
         "See it decide": ("reference-clean: approve", "reference-leaked: block"),
         "A first audit": ("block", '"status"'),
