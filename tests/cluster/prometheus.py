@@ -139,6 +139,11 @@ class Prometheus:
         found: list[dict[str, Any]] = self._get("query", query=expression)["result"]
         return found
 
+    def over(self, expression: str, begin_s: float, end_s: float, step_s: float = 1.0) -> list[tuple[float, float]]:
+        """Times (of day, in seconds) and values of an expression that has one series."""
+        found = self._get("query_range", query=expression, start=str(begin_s), end=str(end_s), step=str(step_s))
+        return [(float(at_s), float(value)) for one in found["result"] for at_s, value in one["values"]]
+
     def rules(self) -> list[dict[str, Any]]:
         """Groups of rules that it evaluates."""
         found: list[dict[str, Any]] = self._get("rules")["groups"]
