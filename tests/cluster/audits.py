@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -52,12 +52,16 @@ class Gateway:
 
     def _get(self, path: str, **parameters: int) -> httpx.Response:
         """An answer of its HTTP interface, over a forwarded port that is kept for as long as it leads anywhere."""
+        if self._client is not None:
+            # Its pod may be gone since.
+            with suppress(httpx.HTTPError):
+                return self._client.get(path, params=parameters)
+            self.close()
         try:
-            if self._client is None:
-                headers = {"authorization": f"Bearer {self._token}"}
-                port = self._kept.enter_context(self._release.forwarded(self._service, 8080))
-                client = httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=20, trust_env=False)
-                self._client = self._kept.enter_context(client)
+            headers = {"authorization": f"Bearer {self._token}"}
+            port = self._kept.enter_context(self._release.forwarded(self._service, 8080))
+            client = httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=20, trust_env=False)
+            self._client = self._kept.enter_context(client)
             return self._client.get(path, params=parameters)
         except (CommandError, httpx.HTTPError):
             self.close()

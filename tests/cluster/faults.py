@@ -15,7 +15,7 @@ from tests.cluster.kit import is_ready
 from tests.cluster.release import Release
 
 #: Seconds from one fault to the next: a deployment heals in a few times that, so that faults meet what heals.
-_BETWEEN_S: Final = 0.8
+_BETWEEN_S: Final = 1.4
 
 
 class Faults:

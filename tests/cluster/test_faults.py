@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import time
 from pathlib import Path
 from typing import Final
@@ -23,7 +24,7 @@ BENCHMARKS: Final = tuple(Benchmark(f"shaken{number}", items=500 + 100 * number)
 def _submit(gateway: Gateway, suite: Path) -> str | None:
     try:
         return gateway.submit(suite)
-    except CommandError:
+    except (CommandError, subprocess.TimeoutExpired):
         # No gateway, or no store behind it, at this moment: the caller tries again.
         return None
 
@@ -56,7 +57,7 @@ def test_reports_under_faults_are_those_of_the_calm_run(
     }  # fmt: skip
     record_property("faults", json.dumps(figures))
     assert sum(faults.done.values()) >= _FAULTS, faults.failed[-5:]
-    assert len(shaken) > len(BENCHMARKS)
+    assert len(shaken) >= len(BENCHMARKS)
     wrong = [
         (name, audit_id) for name, audit_id in shaken if audits[audit_id]["decision"]["report_digest"] != calm[name]
     ]
