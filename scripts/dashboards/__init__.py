@@ -1,0 +1,1 @@
+"""What the dashboards of the chart show, a module each."""
