@@ -27,8 +27,9 @@ from proctor.runtime.verdicts import Verdicts
 
 logger = logging.getLogger(__name__)
 
-#: A server that restarts is back within these waits (15 s in all, beside the calls' own time limits).
-RETRY_WAITS_S = (0.5, 1.5, 4.0, 9.0)
+#: A server that restarts, as a pod that is replaced on a busy node, is back within these waits (30 s in all, beside the
+#: calls' own time limits; below the grace of a worker that is told to leave meanwhile).
+RETRY_WAITS_S = (0.5, 1.5, 4.0, 9.0, 15.0)
 #: Before a change of what stands is written where the registry did not answer: a message may wait no longer than its
 #: visibility timeout, or it would be there twice.
 _FIRST_WAIT_S: Final = 60.0
