@@ -110,8 +110,8 @@ def forwarder_on_demand(port: int, uri: str) -> Iterator[Callable[[], None]]:
 
 
 @contextmanager
-def registry_worker(home: Path, broker: str, registry_uri: str) -> Iterator[subprocess.Popen[bytes]]:
-    """`proctor worker registry`, while it consumes."""
+def registry_worker(home: Path, broker: str, registry_uri: str, **environ: str) -> Iterator[subprocess.Popen[bytes]]:
+    """`proctor worker registry`, while it consumes, with further variables."""
     ready = home / "run" / "worker-registry.ready"
     environment = {
         **os.environ,
@@ -119,6 +119,7 @@ def registry_worker(home: Path, broker: str, registry_uri: str) -> Iterator[subp
         "PROCTOR_HOME": str(home),
         "PROCTOR_BROKER_URL": broker,
         "PROCTOR_REGISTRY_URI": registry_uri,
+        **environ,
     }
     home.mkdir(exist_ok=True)
     with (home / "worker.log").open("wb") as log:

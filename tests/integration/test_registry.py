@@ -330,12 +330,12 @@ def test_a_password_in_the_uri_is_not_printed() -> None:
     assert "secret" not in str(caught.value)
 
 
-def _answers(broker: str, count: int) -> list[DecisionWritten]:
+def _answers(broker: str, count: int, *, within_s: float = 25) -> list[DecisionWritten]:
     """What the worker sent to the router."""
     with Connection(broker) as connection, connection.SimpleQueue("router") as queue:
         received = []
         for _ in range(count):
-            message = queue.get(timeout=25)
+            message = queue.get(timeout=within_s)
             message.ack()
             assert message.headers["task"] == DecisionWritten.task
             received.append(DecisionWritten.model_validate(message.payload[1]["message"]))
@@ -419,7 +419,7 @@ def test_what_is_no_decision_event_is_dropped_and_the_next_one_is_written(
     assert "\x1b[2J" not in log
 
 
-def test_a_refused_decision_is_reported_to_the_router(broker: str, tmp_path: Path) -> None:
+def test_a_registry_that_stays_away_is_reported_to_the_router(broker: str, tmp_path: Path) -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))  # bound and not listening: every connection is refused
         uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
@@ -428,8 +428,8 @@ def test_a_refused_decision_is_reported_to_the_router(broker: str, tmp_path: Pat
             Celery("publisher", broker=broker, set_as_current=False) as publisher,
         ):
             publish_decision(audits.decide("model", DecisionOutcome.APPROVE), publisher, [REGISTRY_QUEUE])
-        with registry_worker(tmp_path / "home", broker, uri):
-            (answer,) = _answers(broker, 1)
+        with registry_worker(tmp_path / "home", broker, uri, PROCTOR_OUTAGE_S="10"):
+            (answer,) = _answers(broker, 1, within_s=60)
     assert answer.registry_version is None
     assert answer.error is not None
     assert "cannot be reached" in answer.error

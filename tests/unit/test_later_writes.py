@@ -41,10 +41,19 @@ def sent(audits: DecidedAudits, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     return found
 
 
-def test_an_audit_that_waits_for_the_registry_is_told_so(audits: DecidedAudits, sent: Sent) -> None:
+def test_an_audit_that_waits_for_the_registry_is_told_so_when_an_outage_may_take_no_longer(
+    audits: DecidedAudits, sent: Sent
+) -> None:
     event = audits.decide("m", DecisionOutcome.BLOCK)
     tasks.write(WriteDecision(event=event))
-    ((message, _),) = sent
+    # Of 120 s, in which each round takes no time here but the wait for the next.
+    for _ in range(8):
+        message, wait_s = sent[-1]
+        assert wait_s == 15.0
+        assert isinstance(message, WriteDecision)
+        tasks.write(message)
+    message, _ = sent[-1]
+    assert len(sent) == 9
     assert isinstance(message, DecisionWritten)
     assert "make or mount it" in str(message.error)
     last = audits.records.versions.last_write(event.audit_id)

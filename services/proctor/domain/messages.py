@@ -267,7 +267,7 @@ class WriteDecision(Message):
     event: DecisionEvent
     """Of the audit because of which is written; what is written stands on record."""
     attempt: int = added(0, since=2)
-    """How often the registry did not answer, where nobody else asks for the audit's write again."""
+    """How often the registry did not answer."""
 
 
 class DecisionWritten(Message):

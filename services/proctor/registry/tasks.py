@@ -30,6 +30,9 @@ logger = logging.getLogger(__name__)
 #: A server that restarts, as a pod that is replaced on a busy node, is back within these waits (30 s in all, beside the
 #: calls' own time limits; below the grace of a worker that is told to leave meanwhile).
 RETRY_WAITS_S = (0.5, 1.5, 4.0, 9.0, 15.0)
+#: Until the next of these rounds for an audit that waits for the registry; by a message of its own, so that it holds up
+#: no other audit's write.
+_NEXT_ROUND_S: Final = 15.0
 #: Before a change of what stands is written where the registry did not answer: a message may wait no longer than its
 #: visibility timeout, or it would be there twice.
 _FIRST_WAIT_S: Final = 60.0
@@ -65,6 +68,8 @@ def write(message: WriteDecision) -> None:
         metrics.registry_write(RegistryWrite.UNREACHABLE if away else RegistryWrite.REFUSED)
         if away and _nobody_asks_again(audit_id):
             _try_later(message)
+        elif away and message.attempt < _rounds(settings.timing.outage_s):
+            send(message.model_copy(update={"attempt": message.attempt + 1}), after_s=_NEXT_ROUND_S)
         else:
             send(DecisionWritten(audit_id=audit_id, error=str(error)))
         return
@@ -101,6 +106,11 @@ def write_with_retries(
         return write_standing(uri, records_url, sources, event.audit_id)
 
     return retrying(waits_s, on=lambda error: isinstance(error, RegistryUnavailableError), sleep=sleep)(written)
+
+
+def _rounds(outage_s: float) -> int:
+    """How many rounds of attempts follow the first within the time that an outage may take."""
+    return int(outage_s // (sum(RETRY_WAITS_S) + _NEXT_ROUND_S))
 
 
 def _nobody_asks_again(audit_id: str) -> bool:

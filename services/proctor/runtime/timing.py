@@ -39,7 +39,8 @@ class Timing(EnvironmentSettings):
     """What a worker may take to leave after it is asked to (SIGTERM): it answers or hands back what it has in hand.
     Below the time after which its platform kills it, e.g. Kubernetes' terminationGracePeriodSeconds."""
     outage_s: Seconds = 120.0
-    """An endpoint that is away longer fails the audits that ask it; started again, they go on."""
+    """An endpoint that is away longer fails the audits that ask it, and a registry those that wait for it; started
+    again, they go on."""
     presence_s: Seconds = 20.0
     """A worker that is silent longer is lost, and what it had in hand goes to another."""
     stall_s: Seconds = 300.0
