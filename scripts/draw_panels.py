@@ -146,6 +146,9 @@ def draw(dashboard: Mapping[str, Any], asked: Asked) -> tuple[Figure, list[str]]
         width = where["w"] / _COLUMNS
         figure.text(left + 0.008, 1 - (top + 0.17) / height_in, panel["title"], size=9.5, color=_INK, va="center")
         _draw_panel(figure, panel, series, (left, top, width, room_in), height_in)
+        if panel["type"] == "timeseries":
+            # One time for all panels, also where data began late.
+            figure.axes[-1].set_xlim(asked.begin_s / _DAY_S, asked.end_s / _DAY_S)
     return figure, empty
 
 
@@ -188,7 +191,8 @@ def _lines(axes: Axes, series: Sequence[Series], unit: str, *, stacked: bool) ->
         axes.set_ylim(bottom=0, top=max(map(sum, zip(*heights, strict=True)), default=0.0) * 1.08 or 1)
     else:
         for one, colour in zip(shown, colours, strict=True):
-            axes.plot(one.times, one.values, color=colour, linewidth=1.3, label=one.name)
+            alone = "o" if len(one.times) == 1 else None
+            axes.plot(one.times, one.values, color=colour, linewidth=1.3, marker=alone, markersize=3, label=one.name)
         low = min(min(one.values) for one in shown)
         axes.axhline(0, color="#dddddd", linewidth=0.8, zorder=0)
         if low >= 0:

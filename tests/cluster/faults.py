@@ -5,17 +5,24 @@ from __future__ import annotations
 import random
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import httpx
 
-from tests.cluster.kit import is_ready
+from tests.cluster.kit import CommandError, is_ready
 from tests.cluster.release import Release
 
-#: Seconds from one fault to the next: a deployment heals in a few times that, so that faults meet what heals.
-_BETWEEN_S: Final = 1.4
+#: Faults come in bursts, and between two there is time to heal, or nothing would be under way that the next could hit:
+#: a node of two cores starts some ten processes in twenty seconds.
+_BURST: Final = 10
+_BETWEEN_S: Final = 0.4
+_HEALING_S: Final = 30.0
+#: At work, once everything is ready again.
+_AT_WORK_S: Final = 4.0
 
 
 class Faults:
@@ -56,6 +63,8 @@ class Faults:
         # A drain at least, whatever is drawn.
         first = [self._drain, self._restart_valkey, self._steal]
         while sum(self.done.values()) < self._wanted and not self._stop.wait(_BETWEEN_S):
+            if sum(self.done.values()) % _BURST == 0:
+                self._heal()
             fault = first.pop() if first else self._rng.choices(self._kinds, self._weights)[0]
             try:
                 name = fault()
@@ -67,9 +76,25 @@ class Faults:
                 if sum(self.done.values()) % 25 == 0:
                     print(f"{sum(self.done.values())} faults", file=sys.stderr)
 
-    def _pod(self) -> dict[str, Any] | None:
+    def _heal(self) -> None:
+        """Wait until every pod is ready, and then a while; not for ever, since the last burst is over."""
+        last = time.monotonic() + _HEALING_S
+        while time.monotonic() < last and not self._stop.wait(0.5):
+            with suppress(CommandError):
+                if all(map(is_ready, self._living())):
+                    self._stop.wait(_AT_WORK_S)
+                    return
+
+    def _living(self) -> list[dict[str, Any]]:
         found = self._release.cluster.listed("api/v1/pods", self._release.namespace)
-        living = [pod for pod in found if "deletionTimestamp" not in pod["metadata"] and is_ready(pod)]
+        leaving = ("Succeeded", "Failed")
+        return [
+            pod for pod in found if "deletionTimestamp" not in pod["metadata"] and pod["status"]["phase"] not in leaving
+        ]
+
+    def _pod(self) -> dict[str, Any] | None:
+        # Whether it is ready or not: else those that start quickest would be hit most.
+        living = self._living()
         return self._rng.choice(living) if living else None
 
     def _delete_pod(self, name: str, **parameters: str) -> None:
