@@ -154,7 +154,10 @@ def test_an_audit_is_named_by_a_beginning_that_no_other_shares(
 ) -> None:
     first, second = bench.submitted("first"), bench.submitted("second")
     assert service.Get(pb.GetRequest(audit=first[:6])).audit_id == first
-    with refused(Code.NOT_FOUND, f"on record are {', '.join(sorted((first, second), reverse=True))}"):
+    # The newest first; which is that is told by seconds, and by the ids within one.
+    listed = [audit.audit_id for audit in service.List(pb.ListRequest()).audits]
+    assert set(listed) == {first, second}
+    with refused(Code.NOT_FOUND, f"on record are {', '.join(listed)}"):
         service.Get(pb.GetRequest(audit="no-such-audit"))
     with refused(Code.NOT_FOUND, "named by its id"):
         service.Get(pb.GetRequest())
