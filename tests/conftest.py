@@ -50,6 +50,23 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Until the session has ended by itself it has not: see `pytest_sessionfinish`."""
+    _note_end(session, "not yet")
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Note how the session ended, for .ci/run: only of one that came to its end may what failed be all that failed."""
+    _note_end(session, pytest.ExitCode(exitstatus).name)
+
+
+def _note_end(session: pytest.Session, how: str) -> None:
+    # Neither workers nor who runs without a cache (`-p no:cacheprovider`) have one to write to.
+    cache = None if hasattr(session.config, "workerinput") else getattr(session.config, "cache", None)
+    if cache is not None:
+        cache.set("proctor/ended", how)
+
+
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
     """How tests are given to workers, where there are several."""
     return Scheduling(config, log)

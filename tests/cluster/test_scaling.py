@@ -92,8 +92,8 @@ def _counted(release: Release, monitoring: str, metric: str, seconds: float) -> 
     """By how much a counter rose, over all pods that there were; a scrape is missed where a pod is gone before it."""
     span = f"{metric}[{seconds:.0f}s]"
     with reached_prometheus(release.cluster, monitoring) as prometheus:
-        found = prometheus.query(f"sum(max_over_time({span}) - min_over_time({span}))")
-    return round(float(found[0]["value"][1])) if found else 0
+        (found,) = prometheus.query(f"sum(max_over_time({span}) - min_over_time({span}))")
+    return round(float(found["value"][1]))
 
 
 def test_inference_goes_from_no_pod_to_several_and_back_with_an_audit_of_a_hundred_thousand_trials(

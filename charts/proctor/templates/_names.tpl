@@ -65,7 +65,6 @@ labels:
 {{- define "proctor.check" -}}
 {{- $names := list -}}
 {{- range $pool := .Values.pools -}}
-{{- with $pool -}}
 {{- if has .name $names }}{{ fail (printf "pools: two have the name %q; each is an endpoint id of its own" .name) }}{{ end -}}
 {{- $names = append $names .name -}}
 {{- $places := list -}}
@@ -82,7 +81,6 @@ labels:
 {{- end -}}
 {{- end -}}
 {{- if ne (hasKey . "inputPricePerMillion") (hasKey . "outputPricePerMillion") }}{{ fail (printf "pools: %q has one price; give both, 0 is a price" .name) }}{{ end -}}
-{{- end -}}
 {{- end -}}
 {{- if and (not .Values.valkey.enabled) (not .Values.redis.existingSecret) }}{{ fail "redis.existingSecret: name the Secret with the URLs of your Redis, or set valkey.enabled" }}{{ end -}}
 {{- if and (not .Values.postgresql.enabled) (not .Values.records.existingSecret) }}{{ fail "records.existingSecret: name the Secret with the URL of your PostgreSQL, or set postgresql.enabled" }}{{ end -}}

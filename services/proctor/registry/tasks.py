@@ -114,7 +114,7 @@ def _rounds(outage_s: float) -> int:
 
 
 def _nobody_asks_again(audit_id: str) -> bool:
-    """Whether the audit has ended: of one that waits for the registry, a person is told that it failed."""
+    """Whether the audit has ended: one that waits for the registry fails in the end, and a person resumes it."""
     return worker_records().audit(audit_id).state is AuditState.DECIDED
 
 
