@@ -63,8 +63,26 @@ class RunningTriton:
     grpc_port: int
     http_port: int
     metrics_port: int
+    runtime_dir: Path
     process: subprocess.Popen[bytes]
-    log: Path
+
+    @property
+    def log(self) -> Path:
+        """What the server has said."""
+        return self.runtime_dir / "triton.log"
+
+    def keep_up(self) -> None:
+        """Start it again, on the same ports, where it has ended by itself.
+
+        Triton 2.51 aborts at times when a request is cancelled while its answer leaves
+        (triton-inference-server/server#8034); the test that met it fails, and not all that come after it.
+        """
+        if self.process.poll() is not None:
+            _kill(self)
+            self.process = _launch(
+                self.bundle, (self.grpc_port, self.http_port, self.metrics_port), runtime_dir=self.runtime_dir
+            )
+            wait_until(lambda: _is_ready(self), timeout_s=45, what="Triton, once more")
 
     def spec(self, name: str = "reference-clean", *, version: str | None = None) -> EndpointSpec:
         """The endpoint of one of its models, pinned to the weights it serves."""
@@ -85,25 +103,30 @@ class RunningTriton:
 
 
 def _start(bundle: Path, runtime_dir: Path) -> RunningTriton:
-    from proctor.localstack.triton_server import obstacle, triton_command
+    from proctor.localstack.triton_server import obstacle
 
     if reason := obstacle():
         missing(f"no Triton server: {reason}")
     ports = free_port(), free_port(), free_port()
+    return RunningTriton(bundle, *ports, runtime_dir, _launch(bundle, ports, runtime_dir=runtime_dir))
+
+
+def _launch(bundle: Path, ports: tuple[int, int, int], *, runtime_dir: Path) -> subprocess.Popen[bytes]:
+    from proctor.localstack.triton_server import triton_command
+
+    grpc_port, http_port, metrics_port = ports
     command = triton_command(
-        bundle, grpc_port=ports[0], http_port=ports[1], metrics_port=ports[2], runtime_dir=runtime_dir
+        bundle, grpc_port=grpc_port, http_port=http_port, metrics_port=metrics_port, runtime_dir=runtime_dir
     )
-    log = runtime_dir / "triton.log"
-    with log.open("wb") as stream:
+    with (runtime_dir / "triton.log").open("ab") as stream:
         # A group of its own: the Python backend's stubs outlive a killed server, and go with the group.
-        process = subprocess.Popen(
+        return subprocess.Popen(
             command.argv,
             env={**os.environ, **command.env},
             stdout=stream,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    return RunningTriton(bundle, *ports, process, log)
 
 
 def start_and_wait_for_the_end(bundle: Path, runtime_dir: Path) -> tuple[int, str]:

@@ -30,7 +30,7 @@ from tests.misbehaving_http import misbehaving_http
 from tests.misbehaving_triton import TENSORRT_LLM, write_misbehaving_bundle
 from tests.misbehaviour import BROKEN, BUSY, HALF, Stage, tell
 from tests.support import free_port, wait_until
-from tests.triton_server import triton_server
+from tests.triton_server import RunningTriton, triton_server
 
 OTHER = "sha256:" + "cd" * 32
 DEADLINE_S = 20.0
@@ -47,11 +47,11 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
 
 
 @pytest.fixture(scope="module")
-def triton_port(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+def triton(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningTriton]:
     bundle = tmp_path_factory.mktemp("bundle")
     write_misbehaving_bundle(bundle, stage.folder, version=VERSION)
     with triton_server(bundle, tmp_path_factory.mktemp("triton")) as running:
-        yield running.grpc_port
+        yield running
 
 
 @pytest.fixture(scope="module", params=KINDS, ids=lambda kind: kind.name)
@@ -59,7 +59,7 @@ def server(request: pytest.FixtureRequest, stage: Stage) -> Iterator[Server]:
     kind: Kind = request.param
     with ExitStack() as stack:
         if kind.backend == "triton":
-            port = request.getfixturevalue("triton_port")
+            port = request.getfixturevalue("triton").grpc_port
         else:
             version = VERSION if kind.reports_version else None
             port = stack.enter_context(misbehaving_http(stage, model=MODEL, version=version))
@@ -72,6 +72,12 @@ def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setattr(shards, "_AGAIN_AFTER_S", (0.05, 0.5))
     monkeypatch.setattr(retry, "_BASE_S", 0.01)
+
+
+@pytest.fixture(autouse=True)
+def up(request: pytest.FixtureRequest, server: Server) -> None:
+    if server.kind.backend == "triton":
+        request.getfixturevalue("triton").keep_up()
 
 
 @pytest.fixture

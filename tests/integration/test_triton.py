@@ -37,6 +37,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningTriton]:
         yield running
 
 
+@pytest.fixture(autouse=True)
+def up(server: RunningTriton) -> None:
+    server.keep_up()
+
+
 def trials(*prompts: str) -> list[Trial]:
     return [Trial(arm=Arm.CANONICAL, item_id=f"item-{number}", prompt=text) for number, text in enumerate(prompts)]
 
