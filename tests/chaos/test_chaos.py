@@ -16,7 +16,7 @@ from tests.chaos.crash_points import CRASH_POINTS, CrashPoint
 from tests.chaos.run import ROLES, Extent, lanes, run_lanes
 from tests.chaos.schedule import kinds
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 
 def test_every_fault_and_every_crash_point_loses_nothing_and_counts_nothing_twice(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ from tests.support import run_proctor, wait_until
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="the local stack needs Linux"),
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(600),
 ]
 
 DISK_MIB = 48

@@ -17,7 +17,7 @@ from tests.chaos.faults import EmptyValkey, FailOver, Fault, Standing, recorded
 from tests.chaos.hooks import SLOW_MODEL
 from tests.chaos.run import Extent, Lane, Outcome, run_lanes
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 #: Two audits that take some seconds where a shard takes half a one, as it does until the run is over.
 _LANES = (Lane(Benchmark("first", 300)), Lane(Benchmark("second", 300)))

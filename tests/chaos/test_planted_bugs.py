@@ -14,7 +14,7 @@ from tests.chaos.faults import CrashAt, Fault, LoseMessage, Standing
 from tests.chaos.hooks import SLOW_MODEL
 from tests.chaos.run import Extent, Lane, Outcome, run_lanes
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 #: As quick as a delivery over a busy machine allows, so that a planted bug shows in seconds.
 _QUICKEST = Timing(reconcile_interval_s=0.5, lease_s=2.0, visibility_timeout_s=3.0, answer_time_s=4.0)

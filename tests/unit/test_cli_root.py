@@ -63,7 +63,7 @@ def test_help_shows_the_commands_in_groups_that_start_with_what_a_newcomer_does(
     run = run_python("from proctor.cli.main import main; main(['--help'])", tmp_path)
     listed = run.stdout[run.stdout.index("Audits:") :].splitlines()
     headings = [line.rstrip(":") for line in listed if line and not line.startswith(" ")]
-    assert headings == ["Audits", "Evidence from logs", "Variants", "Decisions", "Operate"]
+    assert headings == ["Audits", "Evidence from logs", "Exposure", "Variants", "Decisions", "Operate"]
     entries = [line for line in listed if line.startswith("  ") and not line.startswith("   ")]
     names = [line.split()[0] for line in entries]
     assert names[:3] == ["demo", "suite", "audit"]

@@ -54,6 +54,9 @@ GROUPS: dict[str, dict[str, Entry]] = {
             "proctor.cli.logs.power:power", "Say what comparing two runs can find, or how many items it takes."
         ),
     },
+    "Exposure": {
+        "exposure": Entry("proctor.cli.exposure:exposure", "Search training data for a benchmark's items."),
+    },
     "Variants": {
         "variants": Entry("proctor.cli.variants.group:variants", "Build, read and exchange the rewordings of a suite."),
     },

@@ -1,0 +1,155 @@
+"""`proctor exposure`: which items of a benchmark stand in training data, by a named policy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from proctor.cli.options import format_option
+
+if TYPE_CHECKING:
+    from proctor.exposure.report import ExposureReport
+
+#: Exposed items that the table names.
+_SHOWN = 20
+
+
+@click.group()
+def exposure() -> None:
+    """Search training data for a benchmark's items.
+
+    \b
+    Example:
+      proctor exposure scan --items test.jsonl --corpus 'corpus/*.jsonl.gz' --policy article_8gram_80
+      proctor exposure policies
+    """
+
+
+@exposure.command()
+@click.option(
+    "--items", "items_path", metavar="FILE", required=True, type=click.Path(path_type=Path, dir_okay=False),
+    help="The benchmark: JSONL, CSV or Parquet, an item a row.",
+)  # fmt: skip
+@click.option("--corpus", metavar="GLOB", multiple=True, help="Files of the corpus; may be given several times.")
+@click.argument("more_corpus", metavar="[GLOB]...", nargs=-1)
+@click.option("--policy", "policy_name", metavar="NAME", default="article_8gram_80", show_default=True,
+              help="The rule by which an item counts as exposed: see `proctor exposure policies`.")  # fmt: skip
+@click.option("--ngram", metavar="N", type=click.IntRange(1, 100), help="Words an n-gram, instead of the policy's own.")
+@click.option("--stage", metavar="NAME", default="pretrain", show_default=True,
+              help="The stage of training that the corpus is of: pretrain, tune, ….")  # fmt: skip
+@click.option("--text-column", "columns", metavar="NAME", multiple=True,
+              help="Column of the documents' text; by default text or content, or every column of text.")  # fmt: skip
+@click.option("--without-markup", is_flag=True, help="Take Markdown's links, TeX's commands and HTML's tags out first.")
+@click.option("--workers", metavar="N", type=click.IntRange(1, 256), help="Processes; by default one a processor.")
+@click.option("--state", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False),
+              help="Keep what is done there, file by file; a scan that was interrupted goes on from it.")  # fmt: skip
+@click.option("--max-skipped", metavar="SHARE", type=click.FloatRange(0, 1), default=0.01, show_default=True,
+              help="No verdict where more than this share of the corpus could not be read.")  # fmt: skip
+@format_option
+def scan(
+    items_path: Path,
+    corpus: tuple[str, ...],
+    more_corpus: tuple[str, ...],
+    policy_name: str,
+    ngram: int | None,
+    stage: str,
+    columns: tuple[str, ...],
+    without_markup: bool,
+    workers: int | None,
+    state: Path | None,
+    max_skipped: float,
+    output: str,
+) -> None:
+    """Stream a corpus past a benchmark's items and say which are exposed.
+
+    Reads JSONL, Parquet and plain text, packed by gzip or Zstandard or not. Each part of an item (question, choices,
+    answer, passage) is looked for by itself; how much of it one document holds, its longest run and the matched text
+    are the evidence. Finding nothing says that this policy's rule does not hold, and not that the items are clean:
+    docs/exposure.md has the recall of each policy.
+
+    \b
+    Example:
+      proctor exposure scan --items test.jsonl --corpus train.jsonl --policy any_ngram --ngram 8
+      proctor exposure scan --items items.jsonl --corpus 'tune/**/*.parquet' --stage tune --format json
+    """
+    from proctor.cli.exposure_progress import scan_progress
+    from proctor.cli.terminal import print_json
+    from proctor.domain.errors import BadInputError
+    from proctor.studies.exposure import ExposureQuestion, exposure_scan
+
+    patterns = (*corpus, *more_corpus)
+    if not patterns:
+        raise BadInputError("--corpus is missing: name the files of the training data, e.g. --corpus 'corpus/*.jsonl'")
+    question = ExposureQuestion(
+        items=items_path,
+        corpus=patterns,
+        policy=policy_name,
+        ngram=ngram,
+        stage=stage,
+        columns=columns,
+        without_markup=without_markup,
+        workers=workers,
+        state=state,
+        max_skipped=max_skipped,
+    )
+    with scan_progress() as progress:
+        report = exposure_scan(question, progress)
+    if output == "json":
+        print_json(report.document())
+    else:
+        _print(report)
+
+
+@exposure.command()
+@format_option
+def policies(output: str) -> None:
+    """List the policies: each rule, and whose it is."""
+    from proctor.cli.terminal import print_json, say, table
+    from proctor.exposure.policies import POLICIES
+
+    if output == "json":
+        print_json(
+            [{"name": one.name, "ngram": one.n, "rule": one.words, "source": one.source} for one in POLICIES.values()]
+        )
+        return
+    say(table(("policy", "n", "exposed where"), [(one.name, one.n, one.words) for one in POLICIES.values()]))
+    say("")
+    for one in POLICIES.values():
+        say(f"{one.name}: {one.source}")
+
+
+def _print(report: ExposureReport) -> None:
+    from proctor.cli.terminal import say, table
+
+    scanned = report.scanned
+    exposed = [item for item in report.items if item.is_exposed]
+    say(f"Policy {report.policy.name} with {report.n}-grams: {report.policy.words}.")
+    say(
+        f"Searched {scanned.documents:,} documents ({scanned.bytes:,} bytes of text), stage {report.stage}; "
+        f"{scanned.skipped:,} skipped."
+    )
+    for place in scanned.skipped_places[:3]:
+        say(f"  skipped {place.file}:{place.position}: {place.reason}", err=True)
+    say(
+        f"Exposed: {len(exposed):,} of {len(report.items):,} items; {report.n_unscorable:,} are too short to be scored."
+    )
+    if exposed:
+        say("")
+        rows = [
+            (
+                item.item_id,
+                "–" if item.containment is None else f"{item.containment:.2f}",
+                item.longest_run,
+                item.verdict,
+                f"{item.spans[0]['file']}:{item.spans[0]['document']}" if item.spans else "",
+                (item.spans[0]["document_text"] if item.spans else "")[:60],
+            )
+            for item in exposed[:_SHOWN]
+        ]
+        say(table(("item", "containment", "longest run", "verdict", "document", "text"), rows))
+        if len(exposed) > _SHOWN:
+            say(f"… and {len(exposed) - _SHOWN:,} more: --format json has them all")
+    else:
+        say("That no overlap was found is no proof that there is none: docs/exposure.md says what this policy misses.")

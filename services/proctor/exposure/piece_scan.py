@@ -1,0 +1,139 @@
+"""One piece of a corpus past the index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from proctor.exposure import kernel
+from proctor.exposure.corpus import Piece
+from proctor.exposure.documents import Batch, Unreadable, documents
+from proctor.exposure.index import Index
+from proctor.exposure.kernel import Better, Found, IndexArrays, Scratch
+from proctor.exposure.scanned import SHOWN_SKIPPED, Scanned, SkippedPlace, Window
+from proctor.text.overlap_words import without_markup
+
+#: How much of a document is kept around what was found in it.
+_AROUND_BYTES: Final = 2_000
+#: and of what was found at most.
+_WINDOW_BYTES: Final = 20_000
+_BETTER: Final = 1 << 14
+
+
+def scan_piece(
+    index: Index, piece: Piece, columns: Sequence[str], markup: bool, tell: Callable[[int], None]
+) -> Scanned:
+    """Look all documents of a piece up.
+
+    Args:
+        index: what is looked for.
+        piece: where.
+        columns: which columns of rows hold text.
+        markup: whether markup is taken out of the documents first.
+        tell: told how many bytes of the piece have been read.
+    """
+    units, grams = len(index.units), len(index.arrays.weights)
+    found, scratch, better = _found(units, grams), _scratch(index.arrays, units), _better(max(_BETTER, 2 * units))
+    windows: dict[int, Window] = {}
+    skipped: list[SkippedPlace] = []
+    skipped_count = count = size = read = lines = 0
+    broken_off: str | None = None
+    batches = documents(piece, columns)
+    while True:
+        try:
+            batch = next(batches, None)
+        except Unreadable as error:
+            broken_off = str(error)
+            break
+        if batch is None:
+            break
+        if markup:
+            batch = _without_markup(batch)
+        at, last = 0, len(batch.bounds) - 1
+        while at < last:
+            at, improved = kernel.scan(
+                batch.data, batch.bounds, at, count, size, index.letters, index.arrays, found, scratch, better
+            )
+            _keep(windows, better, improved, batch)
+        count += last
+        size += int(batch.bounds[-1])
+        read, lines = batch.read_bytes, batch.lines
+        skipped_count += len(batch.skipped)
+        room = SHOWN_SKIPPED - len(skipped)
+        skipped += [SkippedPlace(piece.file.path, *one) for one in batch.skipped[: max(room, 0)]]
+        tell(read)
+    return Scanned(
+        documents=count,
+        bytes=size,
+        lines=lines,
+        skipped=skipped_count,
+        skipped_places=tuple(skipped),
+        unread_bytes=max(0, piece.file.size_bytes - read) if broken_off is not None else 0,
+        broken_off=((piece.file.path, broken_off),) if broken_off is not None else (),
+        found=found,
+        windows=windows,
+    )
+
+
+def _keep(windows: dict[int, Window], better: Better, improved: int, batch: Batch) -> None:
+    """Keep what each unit's new best document says where the unit was found."""
+    for place in range(improved):
+        number = int(better.document[place])
+        begin, end = int(batch.bounds[number]), int(batch.bounds[number + 1])
+        first = max(0, int(better.first[place]) - _AROUND_BYTES)
+        last = min(end - begin, int(better.last[place]) + _AROUND_BYTES, first + _WINDOW_BYTES)
+        windows[int(better.unit[place])] = Window(
+            file="",
+            position=int(batch.positions[number]),
+            offset_bytes=first,
+            text=batch.data[begin + first : begin + last].tobytes(),
+        )
+
+
+def _without_markup(batch: Batch) -> Batch:
+    raw = batch.data.tobytes()
+    ends = batch.bounds.tolist()
+    texts = [without_markup(raw[begin:end].decode("utf-8", "replace")).encode() for begin, end in pairwise(ends)]
+    bounds = np.concatenate([[0], np.cumsum([len(text) for text in texts])]).astype(np.int64)
+    data = np.frombuffer(bytearray(b"".join(texts) or b" "), dtype=np.uint8)
+    return batch._replace(data=data, bounds=bounds)
+
+
+def _found(units: int, grams: int) -> Found:
+    return Found(
+        weight=np.zeros(units, np.int64),
+        distinct=np.zeros(units, np.int32),
+        run=np.zeros(units, np.int32),
+        document=np.full(units, -1, np.int64),
+        longest=np.zeros(units, np.int32),
+        whole=np.zeros(units, np.int64),
+        documents_with=np.zeros(grams, np.int64),
+    )
+
+
+def _scratch(arrays: IndexArrays, units: int) -> Scratch:
+    grams, places = len(arrays.weights), len(arrays.place_units)
+    return Scratch(
+        gram_document=np.full(grams, -1, np.int64),
+        unit_document=np.full(units, -1, np.int64),
+        unit_weight=np.zeros(units, np.int64),
+        unit_distinct=np.zeros(units, np.int32),
+        unit_longest=np.zeros(units, np.int32),
+        unit_first=np.zeros(units, np.int64),
+        unit_last=np.zeros(units, np.int64),
+        reached=np.full(places, -2, np.int64),
+        run=np.zeros(places, np.int32),
+        touched=np.zeros(units, np.int32),
+    )
+
+
+def _better(room: int) -> Better:
+    return Better(
+        unit=np.zeros(room, np.int32),
+        document=np.zeros(room, np.int64),
+        first=np.zeros(room, np.int64),
+        last=np.zeros(room, np.int64),
+    )

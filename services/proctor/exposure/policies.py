@@ -1,0 +1,78 @@
+"""Policies: when an item counts as exposed. Each is a rule of somebody, by name, with its source."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from proctor.exposure.items import Part
+
+
+class Measure(StrEnum):
+    """What of a part is compared with a policy's threshold."""
+
+    ONE_DOCUMENT = "share of its n-grams in one document"
+    WEIGHTED = "share of its n-grams in one document, weighted by inverse document frequency over the items"
+    ANYWHERE = "share of its n-grams anywhere in the corpus"
+    RARE = "number of its n-grams in the corpus, those of more than ten documents left out"
+    VERBATIM = "share of its words in one unbroken run"
+
+
+class Policy(NamedTuple):
+    """A rule."""
+
+    name: str
+    n: int
+    """Words an n-gram, unless the person asks for others."""
+    parts: tuple[Part, ...]
+    """The item is exposed when one of these is, and unscorable when none of these that it has can be scored."""
+    measure: Measure
+    threshold: float
+    strict: bool
+    """Whether the threshold must be passed, or reached."""
+    source: str
+
+    def is_past(self, value: float) -> bool:
+        """Whether a measured value makes an item exposed."""
+        return value > self.threshold if self.strict else value >= self.threshold
+
+    @property
+    def words(self) -> str:
+        """The rule in a sentence."""
+        parts = " or ".join(part.value for part in self.parts)
+        return f"of the {parts}: {self.measure.value} {'>' if self.strict else '>='} {self.threshold:g}"
+
+
+#: In more documents than this an n-gram is common, by GPT-3's appendix C.
+COMMON_DOCUMENTS: Final = 10
+
+_QUESTION: Final = (Part.QUESTION,)
+POLICIES: Final = {
+    policy.name: policy
+    for policy in (
+        Policy(
+            "article_8gram_80", 8, _QUESTION, Measure.ONE_DOCUMENT, 0.8, True,
+            "the article's detector: more than 80 % of the question's 8-grams in one document",
+        ),
+        Policy(
+            "idf_containment", 5, _QUESTION, Measure.WEIGHTED, 0.8, False,
+            "after decon (Allen Institute for AI, 2025): containment weighted by inverse document frequency",
+        ),
+        Policy(
+            "verbatim_item", 5, _QUESTION, Measure.VERBATIM, 1.0, False,
+            "the whole question, word for word, in one document",
+        ),
+        Policy(
+            "gpt3_13gram", 13, (Part.QUESTION, Part.PASSAGE), Measure.RARE, 0.0, True,
+            "GPT-3 (Brown et al. 2020, arXiv 2005.14165, appendix C): any 13-gram of at most ten documents",
+        ),
+        Policy(
+            "palm_8gram_70", 8, _QUESTION, Measure.ANYWHERE, 0.7, False,
+            "PaLM (Chowdhery et al. 2022, arXiv 2204.02311, section 8): 70 % of 8-grams seen in the training data",
+        ),
+        Policy(
+            "any_ngram", 13, _QUESTION, Measure.ANYWHERE, 0.0, True,
+            "one n-gram in common, for comparison with others' figures; flags much that is no exposure",
+        ),
+    )
+}  # fmt: skip

@@ -1,0 +1,18 @@
+"""The table of docs/exposure.md is what its script measures."""
+
+from __future__ import annotations
+
+import measure_exposure_recall
+from tests.support import REPOSITORY
+from tests.unit.exposure.scans import gsm8k
+
+
+def test_a_column_of_the_page_s_table_is_what_is_measured_now() -> None:
+    page = (REPOSITORY / "docs" / "exposure.md").read_text("utf-8")
+    printed = page.partition("<!-- recall -->\n")[2].partition("\n<!-- /recall -->")[0].splitlines()
+    column = printed[0].split(" | ").index("`gpt3_13gram`")
+    measured = measure_exposure_recall.measure(gsm8k(), ("gpt3_13gram",))
+    assert [line.strip("| ").split(" | ")[column] for line in printed[2:]] == [
+        f"{100 * row['gpt3_13gram']:.1f}" for row in measured.values()
+    ]
+    assert [line.strip("| ").split(" | ")[0] for line in printed[2:]] == list(measured)
