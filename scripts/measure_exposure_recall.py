@@ -21,14 +21,17 @@ from typing import Any, Final
 from proctor.exposure.corpus import corpus_files
 from proctor.exposure.index import build_index
 from proctor.exposure.items import Part, read_items
+from proctor.exposure.judging import judge_stage
 from proctor.exposure.policies import POLICIES, Measure, Policy
-from proctor.exposure.report import exposure_report
 from proctor.exposure.scanning import scan_corpus
 
 SEED: Final = 17
 #: Of a hundred words, how many get a typo.
 _TYPOS: Final = 10
 _KEPT: Final = (90, 80, 70, 50, 30, 10)
+
+#: Policies that count n-grams.
+BY_NGRAMS: Final = tuple(name for name, policy in POLICIES.items() if policy.measure is not Measure.TOKENS)
 
 Corruption = Callable[[str, random.Random], str]
 
@@ -71,7 +74,7 @@ CORRUPTIONS: Final[dict[str, Corruption]] = {
 }
 
 
-def measure(folder: Path, names: tuple[str, ...] = tuple(POLICIES)) -> dict[str, dict[str, float]]:
+def measure(folder: Path, names: tuple[str, ...] = BY_NGRAMS) -> dict[str, dict[str, float]]:
     """Share of the problems that each policy finds, by corruption; `false positives` are the training problems'."""
     items = read_items(folder / "test.jsonl")
     questions = [item.parts[Part.QUESTION] for item in items]
@@ -96,8 +99,9 @@ def measure(folder: Path, names: tuple[str, ...] = tuple(POLICIES)) -> dict[str,
 
 def _share(items: Any, corpus: Path, policy: Policy) -> float:
     index = build_index(items, policy.n, weighted=policy.measure is Measure.WEIGHTED)
-    report = exposure_report(items, index, scan_corpus(index, corpus_files([str(corpus)])), policy)
-    return report.n_exposed / len(report.items)
+    scanned = scan_corpus(index, corpus_files([str(corpus)]))
+    judged = judge_stage(items, index, scanned, policy, "pretrain")
+    return sum(one.is_exposed for one in judged) / len(judged)
 
 
 def table(found: dict[str, dict[str, float]]) -> str:

@@ -221,6 +221,40 @@ def test_a_service_that_dies_before_it_is_ready_is_reported_with_its_log(tmp_pat
     expect_nothing_left(plan, mark)
 
 
+#: Aborts, as a server does that meets a fault of its own, so many times; then it is ready.
+ABORTING = """
+import os, pathlib, time
+count = pathlib.Path({count!r})
+died = int(count.read_text()) if count.exists() else 0
+if died < {times}:
+    count.write_text(str(died + 1))
+    print("terminate called", flush=True)
+    os.abort()
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_service_that_crashes_while_all_start_is_started_once_more(tmp_path: Path, mark: str, start: Start) -> None:
+    """Triton now and then aborts over a lock of its own when it starts; that is no reason to give the stack up."""
+    program = ABORTING.format(count=str(tmp_path / "count"), times=1)
+    plan = make_plan(tmp_path / "home", service("crashing", program), service("after", POLITE, after=("crashing",)))
+    running = start(plan)
+    rows = LocalStack(plan.home).status()
+    assert [row.state for row in rows] == [ServiceState.READY] * 2
+    assert rows[0].detail == "restart 1: it was killed by SIGABRT"
+    running.stop()
+    expect_nothing_left(plan, mark)
+
+
+def test_a_service_that_crashes_twice_while_all_start_ends_the_start(tmp_path: Path, mark: str) -> None:
+    program = ABORTING.format(count=str(tmp_path / "count"), times=2)
+    plan = make_plan(tmp_path / "home", service("crashing", program), service("stubborn", STUBBORN))
+    with locked(plan.home) as lock, pytest.raises(StackError, match=r"(?s)crashing was killed by SIGABRT.*terminate"):
+        Supervised.start(plan, lock)
+    expect_nothing_left(plan, mark)
+
+
 def kill(stack: LocalStack, name: str) -> int:
     """SIGKILL a service of a stack; gives the id that its process had."""
     pid = next(row.pid for row in stack.status() if row.name == name)

@@ -32,13 +32,21 @@ def exposure() -> None:
     "--items", "items_path", metavar="FILE", required=True, type=click.Path(path_type=Path, dir_okay=False),
     help="The benchmark: JSONL, CSV or Parquet, an item a row.",
 )  # fmt: skip
-@click.option("--corpus", metavar="GLOB", multiple=True, help="Files of the corpus; may be given several times.")
+@click.option(
+    "--corpus",
+    metavar="GLOB",
+    multiple=True,
+    help="Files of the corpus; several times. STAGE=GLOB for those of another stage of training.",
+)
 @click.argument("more_corpus", metavar="[GLOB]...", nargs=-1)
 @click.option("--policy", "policy_name", metavar="NAME", default="article_8gram_80", show_default=True,
               help="The rule by which an item counts as exposed: see `proctor exposure policies`.")  # fmt: skip
 @click.option("--ngram", metavar="N", type=click.IntRange(1, 100), help="Words an n-gram, instead of the policy's own.")
 @click.option("--stage", metavar="NAME", default="pretrain", show_default=True,
               help="The stage of training that the corpus is of: pretrain, tune, ….")  # fmt: skip
+@click.option(
+    "--template", metavar="NAME", help="The card's prompt template, where items name theirs (prompt_template)."
+)
 @click.option("--text-column", "columns", metavar="NAME", multiple=True,
               help="Column of the documents' text; by default text or content, or every column of text.")  # fmt: skip
 @click.option("--without-markup", is_flag=True, help="Take Markdown's links, TeX's commands and HTML's tags out first.")
@@ -55,6 +63,7 @@ def scan(
     policy_name: str,
     ngram: int | None,
     stage: str,
+    template: str | None,
     columns: tuple[str, ...],
     without_markup: bool,
     workers: int | None,
@@ -72,7 +81,7 @@ def scan(
     \b
     Example:
       proctor exposure scan --items test.jsonl --corpus train.jsonl --policy any_ngram --ngram 8
-      proctor exposure scan --items items.jsonl --corpus 'tune/**/*.parquet' --stage tune --format json
+      proctor exposure scan --items items.jsonl --corpus 'web/*.zst' --corpus 'tune=sft/*.parquet' --format json
     """
     from proctor.cli.exposure_progress import scan_progress
     from proctor.cli.terminal import print_json
@@ -88,6 +97,7 @@ def scan(
         policy=policy_name,
         ngram=ngram,
         stage=stage,
+        template=template,
         columns=columns,
         without_markup=without_markup,
         workers=workers,
@@ -123,14 +133,13 @@ def policies(output: str) -> None:
 def _print(report: ExposureReport) -> None:
     from proctor.cli.terminal import say, table
 
-    scanned = report.scanned
+    total = report.total
     exposed = [item for item in report.items if item.is_exposed]
     say(f"Policy {report.policy.name} with {report.n}-grams: {report.policy.words}.")
-    say(
-        f"Searched {scanned.documents:,} documents ({scanned.bytes:,} bytes of text), stage {report.stage}; "
-        f"{scanned.skipped:,} skipped."
-    )
-    for place in scanned.skipped_places[:3]:
+    for stage, counts in report.counts.items():
+        said = f"{counts.documents:,} documents ({counts.bytes:,} bytes of text), {counts.skipped:,} skipped"
+        say(f"Searched {stage} data: {said}.")
+    for place in total.skipped_places[:3]:
         say(f"  skipped {place.file}:{place.position}: {place.reason}", err=True)
     say(
         f"Exposed: {len(exposed):,} of {len(report.items):,} items; {report.n_unscorable:,} are too short to be scored."
@@ -142,7 +151,7 @@ def _print(report: ExposureReport) -> None:
                 item.item_id,
                 "–" if item.containment is None else f"{item.containment:.2f}",
                 item.longest_run,
-                item.verdict,
+                item.verdict.value,
                 f"{item.spans[0]['file']}:{item.spans[0]['document']}" if item.spans else "",
                 (item.spans[0]["document_text"] if item.spans else "")[:60],
             )

@@ -12,7 +12,7 @@ from proctor.domain.errors import BadInputError
 from proctor.formats.faults import shown
 
 #: An uncompressed file of lines is read in pieces of about this size, by several processes.
-PIECE_BYTES: Final = 64 << 20
+PIECE_BYTES: Final = 32 << 20
 _LINES: Final = (".jsonl", ".ndjson", ".json")
 _PACKED: Final = (".gz", ".zst")
 

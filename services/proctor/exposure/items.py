@@ -29,6 +29,7 @@ COLUMNS: Final[Mapping[Part, tuple[str, ...]]] = {
     Part.ANSWER: ("answer", "target", "solution", "canonical_solution"),
     Part.PASSAGE: ("passage", "context", "article", "support"),
 }
+_TEMPLATE_COLUMN: Final = "prompt_template"
 _ID_COLUMNS: Final = ("item_id", "id", "task_id", "index")
 _KINDS: Final = (str, int, float)
 
@@ -38,6 +39,8 @@ class ScannedItem(NamedTuple):
 
     item_id: str
     parts: Mapping[Part, str]
+    template: str | None = None
+    """The name of the template by which it was asked, where its row says so."""
 
 
 def read_items(path: Path) -> list[ScannedItem]:
@@ -60,7 +63,14 @@ def read_items(path: Path) -> list[ScannedItem]:
                     f"{', '.join(map(shown, list(row.values)[:8])) or 'no columns'}",
                 )
                 continue
-            items.append(ScannedItem(_identifier(row.values, ordinal), _parts(row.values, question)))
+            template = row.values.get(_TEMPLATE_COLUMN)
+            items.append(
+                ScannedItem(
+                    _identifier(row.values, ordinal),
+                    _parts(row.values, question),
+                    template if isinstance(template, str) else None,
+                )
+            )
     if faults:
         faults.refuse()
     if not items:

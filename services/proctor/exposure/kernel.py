@@ -60,8 +60,6 @@ class Found(NamedTuple):
     """(U,) how many of its n-grams stand there, each counted once."""
     run: NDArray[np.int32]
     """(U,) its longest run of n-grams one after the other there."""
-    document: NDArray[np.int64]
-    """(U,) the best document, counted from 0; -1 where nothing was found."""
     longest: NDArray[np.int32]
     """(U,) the longest run in any document."""
     whole: NDArray[np.int64]
@@ -366,7 +364,6 @@ def scan(
                 found.weight[unit] = weight
                 found.distinct[unit] = distinct
                 found.run[unit] = run
-                found.document[unit] = document
                 better.unit[count_better] = unit
                 better.document[count_better] = number
                 better.first[count_better] = scratch.unit_first[unit]

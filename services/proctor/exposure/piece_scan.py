@@ -12,8 +12,8 @@ from proctor.exposure import kernel
 from proctor.exposure.corpus import Piece
 from proctor.exposure.documents import Batch, Unreadable, documents
 from proctor.exposure.index import Index
-from proctor.exposure.kernel import Better, Found, IndexArrays, Scratch
-from proctor.exposure.scanned import SHOWN_SKIPPED, Scanned, SkippedPlace, Window
+from proctor.exposure.kernel import Better, IndexArrays, Scratch
+from proctor.exposure.scanned import SHOWN_SKIPPED, PieceScan, SkippedPlace, Window, no_finds, sparse
 from proctor.text.overlap_words import without_markup
 
 #: How much of a document is kept around what was found in it.
@@ -25,7 +25,7 @@ _BETTER: Final = 1 << 14
 
 def scan_piece(
     index: Index, piece: Piece, columns: Sequence[str], markup: bool, tell: Callable[[int], None]
-) -> Scanned:
+) -> PieceScan:
     """Look all documents of a piece up.
 
     Args:
@@ -36,7 +36,7 @@ def scan_piece(
         tell: told how many bytes of the piece have been read.
     """
     units, grams = len(index.units), len(index.arrays.weights)
-    found, scratch, better = _found(units, grams), _scratch(index.arrays, units), _better(max(_BETTER, 2 * units))
+    found, scratch, better = no_finds(units, grams), _scratch(index.arrays, units), _better(max(_BETTER, 2 * units))
     windows: dict[int, Window] = {}
     skipped: list[SkippedPlace] = []
     skipped_count = count = size = read = lines = 0
@@ -65,15 +65,15 @@ def scan_piece(
         room = SHOWN_SKIPPED - len(skipped)
         skipped += [SkippedPlace(piece.file.path, *one) for one in batch.skipped[: max(room, 0)]]
         tell(read)
-    return Scanned(
+    return PieceScan(
         documents=count,
         bytes=size,
         lines=lines,
         skipped=skipped_count,
         skipped_places=tuple(skipped),
         unread_bytes=max(0, piece.file.size_bytes - read) if broken_off is not None else 0,
-        broken_off=((piece.file.path, broken_off),) if broken_off is not None else (),
-        found=found,
+        broken_off=broken_off,
+        found=sparse(found),
         windows=windows,
     )
 
@@ -86,7 +86,6 @@ def _keep(windows: dict[int, Window], better: Better, improved: int, batch: Batc
         first = max(0, int(better.first[place]) - _AROUND_BYTES)
         last = min(end - begin, int(better.last[place]) + _AROUND_BYTES, first + _WINDOW_BYTES)
         windows[int(better.unit[place])] = Window(
-            file="",
             position=int(batch.positions[number]),
             offset_bytes=first,
             text=batch.data[begin + first : begin + last].tobytes(),
@@ -100,18 +99,6 @@ def _without_markup(batch: Batch) -> Batch:
     bounds = np.concatenate([[0], np.cumsum([len(text) for text in texts])]).astype(np.int64)
     data = np.frombuffer(bytearray(b"".join(texts) or b" "), dtype=np.uint8)
     return batch._replace(data=data, bounds=bounds)
-
-
-def _found(units: int, grams: int) -> Found:
-    return Found(
-        weight=np.zeros(units, np.int64),
-        distinct=np.zeros(units, np.int32),
-        run=np.zeros(units, np.int32),
-        document=np.full(units, -1, np.int64),
-        longest=np.zeros(units, np.int32),
-        whole=np.zeros(units, np.int64),
-        documents_with=np.zeros(grams, np.int64),
-    )
 
 
 def _scratch(arrays: IndexArrays, units: int) -> Scratch:

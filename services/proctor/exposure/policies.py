@@ -16,6 +16,7 @@ class Measure(StrEnum):
     ANYWHERE = "share of its n-grams anywhere in the corpus"
     RARE = "number of its n-grams in the corpus, those of more than ten documents left out"
     VERBATIM = "share of its words in one unbroken run"
+    TOKENS = "share of the tokens of identifier, question and answer in one document, or the whole answer there"
 
 
 class Policy(NamedTuple):
@@ -39,6 +40,8 @@ class Policy(NamedTuple):
     @property
     def words(self) -> str:
         """The rule in a sentence."""
+        if self.measure is Measure.TOKENS:
+            return f"{self.measure.value} >= {self.threshold:g}; in tuning data: answer and identifier in one document"
         parts = " or ".join(part.value for part in self.parts)
         return f"of the {parts}: {self.measure.value} {'>' if self.strict else '>='} {self.threshold:g}"
 
@@ -69,6 +72,10 @@ POLICIES: Final = {
         Policy(
             "palm_8gram_70", 8, _QUESTION, Measure.ANYWHERE, 0.7, False,
             "PaLM (Chowdhery et al. 2022, arXiv 2204.02311, section 8): 70 % of 8-grams seen in the training data",
+        ),
+        Policy(
+            "protocol_card", 1, _QUESTION, Measure.TOKENS, 0.25, False,
+            "the page on protocol cards: a toy audit by sets of tokens, for small histories alone",
         ),
         Policy(
             "any_ngram", 13, _QUESTION, Measure.ANYWHERE, 0.0, True,

@@ -6,7 +6,7 @@ import hashlib
 import json
 import multiprocessing
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -17,7 +17,7 @@ from proctor.exposure.corpus import CorpusFile, Piece, pieces_of
 from proctor.exposure.documents import text_columns
 from proctor.exposure.index import Index, open_index, save_index
 from proctor.exposure.piece_scan import scan_piece
-from proctor.exposure.scanned import Scanned, load_scanned, merged, save_scanned
+from proctor.exposure.scanned import PieceScan, Scanned, Total, load_piece_scan, save_piece_scan
 
 #: How often progress is told.
 _LOOK_S: Final = 0.2
@@ -54,33 +54,37 @@ def scan_corpus(
     """
     by_file = {file.path: text_columns(file, columns) for file in files}
     pieces = pieces_of(files)
-    total = sum(file.size_bytes for file in files)
-    done: dict[int, Scanned] = {}
-    keys = [_key(index, piece, by_file[piece.file.path], markup) for piece in pieces]
-    if state is not None:
-        for number, key in enumerate(keys):
-            if (kept := load_scanned(state / key)) is not None:
-                done[number] = kept
+    total = Total(pieces, len(index.units), len(index.arrays.weights))
     sizes = [_size(piece) for piece in pieces]
-    todo = [number for number in range(len(pieces)) if number not in done]
+    keys = [_key(index, piece, by_file[piece.file.path], markup) for piece in pieces]
+    todo: list[int] = []
+    for number, key in enumerate(keys):
+        if state is not None and (kept := load_piece_scan(state / key)) is not None:
+            total.add(number, kept)
+        else:
+            todo.append(number)
+    all_bytes = sum(file.size_bytes for file in files)
+    done_bytes = all_bytes - sum(sizes[number] for number in todo)
 
-    def finish(number: int, scanned: Scanned) -> None:
-        done[number] = scanned
+    def finish(number: int, scan: PieceScan) -> None:
+        nonlocal done_bytes
+        total.add(number, scan)
+        done_bytes += sizes[number]
         if state is not None:
-            save_scanned(scanned, state / keys[number])
+            save_piece_scan(scan, state / keys[number])
 
     def tell(under_way: int) -> None:
-        progress(min(total, under_way + sum(sizes[number] for number in done)), total)
+        progress(min(all_bytes, done_bytes + under_way), all_bytes)
 
     tell(0)
+    asked = {number: (pieces[number], by_file[pieces[number].file.path], markup) for number in todo}
     if workers > 1 and len(todo) > 1:
-        _in_processes(index, pieces, todo, by_file, markup, min(workers, len(todo)), finish, tell)
+        _in_processes(index, asked, min(workers, len(todo)), finish, tell)
     else:
-        for number in todo:
-            piece = pieces[number]
-            finish(number, scan_piece(index, piece, by_file[piece.file.path], markup, tell))
-            tell(0)
-    return merged([done[number] for number in range(len(pieces))], pieces, index)
+        for number, what in asked.items():
+            finish(number, scan_piece(index, *what, tell))
+    tell(0)
+    return total.result()
 
 
 def _size(piece: Piece) -> int:
@@ -104,7 +108,7 @@ def _open(folder: str, read: Any) -> None:
     _opened = open_index(Path(folder)), read
 
 
-def _scan(number: int, piece: Piece, columns: Sequence[str], markup: bool) -> Scanned:
+def _scan(number: int, piece: Piece, columns: Sequence[str], markup: bool) -> PieceScan:
     assert _opened is not None
     index, read = _opened
 
@@ -116,30 +120,46 @@ def _scan(number: int, piece: Piece, columns: Sequence[str], markup: bool) -> Sc
 
 def _in_processes(
     index: Index,
-    pieces: Sequence[Piece],
-    todo: Sequence[int],
-    columns: dict[str, tuple[str, ...]],
-    markup: bool,
+    asked: Mapping[int, tuple[Piece, Sequence[str], bool]],
     workers: int,
-    finish: Callable[[int, Scanned], None],
+    finish: Callable[[int, PieceScan], None],
     tell: Callable[[int], None],
 ) -> None:
+    """Scan pieces in this process, from the last one on, and in others, from the first one on.
+
+    This one begins at once; another takes a second to start.
+    """
     # Spawned, not forked: the caller may have threads, and compiled code is loaded from its cache.
     context = multiprocessing.get_context("spawn")
-    read = context.Array("q", len(pieces), lock=False)
+    read = context.Array("q", max(asked) + 1, lock=False)
+    running: dict[Future[PieceScan], int] = {}
+
+    def gather(timeout_s: float) -> None:
+        ended, _ = wait(running, timeout=timeout_s, return_when=FIRST_COMPLETED)
+        for future in ended:
+            number = running.pop(future)
+            read[number] = 0
+            finish(number, future.result())
+        tell(sum(read))
+
     with tempfile.TemporaryDirectory(prefix="proctor-index-") as folder:
         save_index(index, Path(folder))
-        pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_open, initargs=(folder, read))
+        pool = ProcessPoolExecutor(workers - 1, mp_context=context, initializer=_open, initargs=(folder, read))
         try:
-            running: dict[Future[Scanned], int] = {
-                pool.submit(_scan, number, pieces[number], columns[pieces[number].file.path], markup): number
-                for number in todo
-            }
+            running.update((pool.submit(_scan, number, *what), number) for number, what in asked.items())
+            for future, number in reversed(list(running.items())):
+                if future.cancel():
+                    del running[future]
+
+                    def told(count: int, number: int = number) -> None:
+                        read[number] = count
+                        gather(0.0)
+
+                    scan = scan_piece(index, *asked[number], told)
+                    read[number] = 0
+                    finish(number, scan)
             while running:
-                ended, _ = wait(running, timeout=_LOOK_S, return_when=FIRST_COMPLETED)
-                for future in ended:
-                    finish(running.pop(future), future.result())
-                tell(sum(read[number] for number in running.values()))
+                gather(_LOOK_S)
         except BrokenProcessPool:
             raise ProctorError(
                 "a scanning process was killed; is there too little memory? Try again with fewer --workers"

@@ -6,8 +6,9 @@ stack; a line `detach` before it lets the stack live on by itself (`proctor up`)
 stack too, a second one without waiting for anybody. Events leave on standard output, one JSON object a line; the
 whole state is in HOME/stack.json while the supervisor lives. A service that dies once all were ready is started again,
 later and later, until it is given up (`proctor.localstack.restarts`): with the ports, the secrets and the files that it
-had, so that whoever uses it finds it where it was. LOCK is an inherited descriptor of HOME/stack.lock,
-locked by the starter: the lock ends with the supervisor, so two stacks never share a home.
+had, so that whoever uses it finds it where it was. One that crashes before is started once more. LOCK is an inherited
+descriptor of HOME/stack.lock, locked by the starter: the lock ends with the supervisor, so two stacks never share a
+home.
 
 Nothing survives it: it is a child subreaper, so a service's double-forked children become its own and are killed;
 direct children get SIGKILL from the kernel should the supervisor itself be killed, and whatever is left then carries
@@ -48,6 +49,9 @@ _PROBE_EVERY_S = 0.05
 #: Longer than any service's own `stop_timeout_s`, shorter than a person's patience.
 _STOP_BUDGET_S = 12.0
 _KILL_BUDGET_S = 10.0
+#: Of a fault in the program itself. One such death while everything starts is met with a second start (Triton 2.51 now
+#: and then aborts over a lock that it has just made); another end would only come again.
+_CRASHES = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 _LIVE = (ServiceState.STARTING, ServiceState.READY)
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -249,14 +253,14 @@ class Supervisor:
             run.log.drain()
         if self._state in ("starting", "ready"):
             run.cause = run.cause or _ended(code)
-            self._died(run)
+            self._died(run, crashed=-code in _CRASHES)
         else:
             run.state = ServiceState.STOPPED
             self._changed(run)
 
-    def _died(self, run: _Run) -> None:
+    def _died(self, run: _Run, *, crashed: bool = False) -> None:
         run.detail = run.cause
-        if self._state == "starting":
+        if self._state == "starting" and not (crashed and run.restarts.total == 0):
             # A service that is late still runs, and has to be ended with the others.
             alive = run.process is not None and run.process.returncode is None
             run.state = run.state if alive else ServiceState.FAILED

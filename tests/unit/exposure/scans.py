@@ -9,10 +9,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from proctor.exposure.corpus import corpus_files
-from proctor.exposure.index import build_index
+from proctor.exposure.index import Index, build_index
 from proctor.exposure.items import Part, ScannedItem
-from proctor.exposure.policies import POLICIES
+from proctor.exposure.judging import judge_stage
+from proctor.exposure.policies import POLICIES, Policy
 from proctor.exposure.report import ExposureReport, exposure_report
+from proctor.exposure.scanned import Scanned
 from proctor.exposure.scanning import scan_corpus
 from tests.support import missing, shared_data
 
@@ -68,4 +70,11 @@ def scanned(
 ) -> ExposureReport:
     rule = POLICIES[policy]
     index = build_index(items, n)
-    return exposure_report(items, index, scan_corpus(index, corpus_files([str(corpus)])), rule, stage=stage)
+    return reported(items, index, scan_corpus(index, corpus_files([str(corpus)])), rule, stage)
+
+
+def reported(
+    items: Sequence[ScannedItem], index: Index, found: Scanned, rule: Policy, stage: str = "pretrain"
+) -> ExposureReport:
+    judged = {stage: (judge_stage(items, index, found, rule, stage), found.counts)}
+    return exposure_report(items, judged, rule, n=index.arrays.n)

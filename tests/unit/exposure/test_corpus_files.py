@@ -16,9 +16,9 @@ from proctor.exposure import documents
 from proctor.exposure.corpus import corpus_files, pieces_of
 from proctor.exposure.index import build_index
 from proctor.exposure.policies import POLICIES
-from proctor.exposure.report import ExposureReport, check_skipped, exposure_report
+from proctor.exposure.report import ExposureReport, check_skipped
 from proctor.exposure.scanning import scan_corpus
-from tests.unit.exposure.scans import questions
+from tests.unit.exposure.scans import questions, reported
 
 QUESTION = "how many eggs do the ducks of Janet lay in a week"
 LINES = [{"text": "nothing"}, {"text": f"he asked {QUESTION}, and left"}, {"text": "nothing more"}]
@@ -29,7 +29,7 @@ def search(pattern: Path | str, columns: tuple[str, ...] = (), most: float = 1.0
     items = questions([QUESTION])
     index = build_index(items, 5)
     files = corpus_files([str(pattern)])
-    report = exposure_report(items, index, scan_corpus(index, files, columns=columns), POLICIES["verbatim_item"])
+    report = reported(items, index, scan_corpus(index, files, columns=columns), POLICIES["verbatim_item"])
     check_skipped(report, sum(file.size_bytes for file in files), most)
     return report
 
@@ -59,16 +59,16 @@ def parquet(path: Path, columns: dict[str, list[Any]]) -> Path:
 def test_rows_are_read_packed_or_not(tmp_path: Path, name: str, pack: Callable[[bytes], bytes]) -> None:
     (tmp_path / name).write_bytes(pack(JSONL))
     report = search(tmp_path / name)
-    assert (report.n_exposed, report.scanned.documents, report.scanned.skipped) == (1, 3, 0)
+    assert (report.n_exposed, report.total.documents, report.total.skipped) == (1, 3, 0)
     assert report.items[0].spans[0]["document"] == (3 if name.startswith("blank") else 2)
 
 
 def test_parquet_is_read_by_its_columns_and_a_row_without_text_is_skipped(tmp_path: Path) -> None:
     path = parquet(tmp_path / "c.parquet", {"n": [1, 2, 3], "content": ["nothing", None, f"so: {QUESTION}"]})
     report = search(path)
-    assert (report.n_exposed, report.scanned.documents, report.scanned.skipped) == (1, 2, 1)
+    assert (report.n_exposed, report.total.documents, report.total.skipped) == (1, 2, 1)
     assert report.items[0].spans[0]["document"] == 3
-    assert report.scanned.skipped_places[0].position == 2
+    assert report.total.skipped_places[0].position == 2
 
 
 def test_plain_text_is_a_document_and_what_lies_on_a_cut_is_found(
@@ -80,7 +80,7 @@ def test_plain_text_is_a_document_and_what_lies_on_a_cut_is_found(
     for name, pack in (("c.txt", bytes), ("c.md.gz", gzip.compress)):
         (tmp_path / name).write_bytes(pack(text.encode()))
         report = search(tmp_path / name)
-        assert (report.n_exposed, report.scanned.skipped) == (1, 0)
+        assert (report.n_exposed, report.total.skipped) == (1, 0)
         [span] = report.items[0].spans
         at = span["document"] + span["offset"]
         assert text.encode()[at:].startswith(span["document_text"].encode())
@@ -89,7 +89,7 @@ def test_plain_text_is_a_document_and_what_lies_on_a_cut_is_found(
 def test_every_line_that_is_no_row_is_counted_with_its_place(tmp_path: Path) -> None:
     bad = [b'{"text": "half', b"[1]", b'{"text": 5}', b'{"other": "x"}', b'{"text": "\xff"}', b"\x00\x01"]
     (tmp_path / "c.jsonl").write_bytes(JSONL + b"\n".join(bad) + b"\n" + JSONL)
-    scanned = search(tmp_path / "c.jsonl").scanned
+    scanned = search(tmp_path / "c.jsonl").total
     assert (scanned.documents, scanned.skipped) == (6, len(bad))
     assert [one.position for one in scanned.skipped_places] == list(range(4, 4 + len(bad)))
     reasons = " | ".join(one.reason for one in scanned.skipped_places)
@@ -104,8 +104,8 @@ def test_a_line_that_is_too_long_is_passed_over_and_the_next_one_read(
     monkeypatch.setattr(documents, "MAX_LINE_BYTES", 300)
     (tmp_path / "c.jsonl").write_bytes(json.dumps({"text": "x " * 2000}).encode() + b"\n" + JSONL)
     report = search(tmp_path / "c.jsonl")
-    assert (report.n_exposed, report.scanned.documents, report.scanned.skipped) == (1, 3, 1)
-    assert report.scanned.skipped_places[0].position == 1
+    assert (report.n_exposed, report.total.documents, report.total.skipped) == (1, 3, 1)
+    assert report.total.skipped_places[0].position == 1
     assert report.items[0].spans[0]["document"] == 3
 
 
@@ -125,7 +125,7 @@ def test_a_packed_file_that_breaks_off_is_said_and_what_came_before_is_kept(
     (tmp_path / "whole.jsonl").write_bytes(JSONL)
     report = search(tmp_path / "*")
     assert report.n_exposed == 1
-    [(file, why)] = report.scanned.broken_off
+    [(file, why)] = report.total.broken_off
     assert file.endswith(name)
     assert why
     with pytest.raises(ProctorError, match=f"{name} breaks off"):

@@ -49,7 +49,7 @@ def test_items_keep_their_order_and_number_and_the_document_its_keys(
     ]  # fmt: skip
     assert said["n_duplicates"] == 1
     assert said["items"][0]["spans"][0]["document_text"] == QUESTION.upper()
-    assert said["items"][0]["parts"].keys() == {"question", "choices", "answer"}
+    assert said["items"][0]["stages"]["pretrain"]["parts"].keys() == {"question", "choices", "answer"}
     assert run(*arguments) == 0
     assert capsys.readouterr().out == first
 

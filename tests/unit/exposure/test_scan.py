@@ -17,8 +17,7 @@ from proctor.exposure.index import Index, build_index, open_index, save_index
 from proctor.exposure.items import Part, ScannedItem, read_items
 from proctor.exposure.piece_scan import scan_piece
 from proctor.exposure.policies import POLICIES
-from proctor.exposure.report import exposure_report
-from proctor.exposure.scanned import Scanned
+from proctor.exposure.scanned import PieceScan
 from proctor.exposure.scanning import scan_corpus
 from tests.unit.exposure.scans import (
     gsm8k,
@@ -26,6 +25,7 @@ from tests.unit.exposure.scans import (
     plain_longest_run,
     plain_words,
     questions,
+    reported,
     scanned,
     write_corpus,
 )
@@ -40,7 +40,7 @@ def test_counts_on_gsm8k_are_those_of_sets_of_tuples(n: int, wanted: int) -> Non
     items = read_items(folder / "test.jsonl")
     index = build_index(items, n)
     found = scan_corpus(index, corpus_files([str(folder / "train.jsonl")]), columns=("question",))
-    report = exposure_report(items, index, found, POLICIES["any_ngram"])
+    report = reported(items, index, found, POLICIES["any_ngram"])
     known: set[tuple[str, ...]] = set()
     with (folder / "train.jsonl").open() as lines:
         for line in lines:
@@ -59,7 +59,7 @@ def test_containment_and_runs_are_those_of_the_definition(texts: list[str], corp
         path = write_corpus(Path(folder) / "corpus.jsonl", corpus)
         report = scanned(questions(texts), path, "article_8gram_80", n=n)
     for text, item in zip(texts, report.items, strict=True):
-        [part] = item.parts
+        [part] = item.stages["pretrain"].parts
         grams = plain_grams(text, n)
         shares = [len(grams & plain_grams(document, n)) / len(grams) for document in corpus] if grams else []
         assert part.containment == (max(shares, default=0.0) if grams else None)
@@ -86,7 +86,7 @@ def test_however_a_file_is_cut_into_pieces_the_report_is_the_same(
         patch.setattr(scanning, "pieces_of", lambda files: pieces_of(files, piece_bytes))
         cut = scan_corpus(index, files)
     rule = POLICIES["any_ngram"]
-    assert exposure_report(items, index, cut, rule).document() == exposure_report(items, index, whole, rule).document()
+    assert reported(items, index, cut, rule).document() == reported(items, index, whole, rule).document()
 
 
 def test_processes_find_what_one_finds_and_the_same_bytes_give_the_same_report(tmp_path: Path) -> None:
@@ -99,8 +99,7 @@ def test_processes_find_what_one_finds_and_the_same_bytes_give_the_same_report(t
     files = corpus_files([str(tmp_path / "*.jsonl")])
     rule = POLICIES["article_8gram_80"]
     documents = [
-        exposure_report(items, index, scan_corpus(index, files, workers=workers), rule).document()
-        for workers in (1, 2, 1)
+        reported(items, index, scan_corpus(index, files, workers=workers), rule).document() for workers in (1, 2, 1)
     ]
     assert documents[0] == documents[1] == documents[2]
     assert 0 < documents[0]["n_exposed"] < 30
@@ -115,7 +114,7 @@ def test_what_is_kept_of_a_scan_is_not_done_again_and_what_changed_is(
     write_corpus(tmp_path / "b.jsonl", ["nothing of it"])
     asked: list[str] = []
 
-    def counted(index: Index, piece: Piece, *rest: Any) -> Scanned:
+    def counted(index: Index, piece: Piece, *rest: Any) -> PieceScan:
         asked.append(Path(piece.file.path).name)
         return scan_piece(index, piece, *rest)
 
@@ -123,7 +122,7 @@ def test_what_is_kept_of_a_scan_is_not_done_again_and_what_changed_is(
 
     def scan() -> dict[str, object]:
         found = scan_corpus(index, corpus_files([str(tmp_path / "*.jsonl")]), state=tmp_path / "state")
-        return exposure_report(items, index, found, POLICIES["any_ngram"]).document()
+        return reported(items, index, found, POLICIES["any_ngram"]).document()
 
     first = scan()
     assert asked == ["a.jsonl", "b.jsonl"]
@@ -159,7 +158,7 @@ def test_no_n_gram_reaches_from_one_column_into_the_next(tmp_path: Path) -> None
     items = questions(["two three four five", "one two three", "four five six"])
     report = scanned(items, tmp_path / "rows.jsonl", n=3)
     assert [item.is_exposed for item in report.items] == [False, True, True]
-    assert [item.parts[0].whole_documents for item in report.items] == [0, 1, 1]
+    assert [item.stages["pretrain"].parts[0].whole_documents for item in report.items] == [0, 1, 1]
 
 
 def test_what_every_item_says_weighs_next_to_nothing(tmp_path: Path) -> None:
@@ -169,7 +168,7 @@ def test_what_every_item_says_weighs_next_to_nothing(tmp_path: Path) -> None:
     index = build_index(items, 3, weighted=True)
     corpus = write_corpus(tmp_path / "corpus.jsonl", [template, texts[7]])
     found = scan_corpus(index, corpus_files([str(corpus)]))
-    report = exposure_report(items, index, found, POLICIES["idf_containment"])
+    report = reported(items, index, found, POLICIES["idf_containment"])
     assert [item.item_id for item in report.items if item.is_exposed] == ["7"]
     assert all(item.containment is not None and item.containment < 0.02 for item in report.items if item.item_id != "7")
 
@@ -220,7 +219,7 @@ def test_policies_differ_where_their_rules_do(tmp_path: Path) -> None:
         rule = POLICIES[name]
         path = write_corpus(tmp_path / "corpus.jsonl", corpus)
         index = build_index(items, rule.n)
-        return exposure_report(items, index, scan_corpus(index, corpus_files([str(path)])), rule).n_exposed == 1
+        return reported(items, index, scan_corpus(index, corpus_files([str(path)])), rule).n_exposed == 1
 
     # PaLM adds documents up, the article's rule does not.
     assert exposed("palm_8gram_70", halves)
