@@ -55,6 +55,8 @@ def exposure() -> None:
               help="Keep what is done there, file by file; a scan that was interrupted goes on from it.")  # fmt: skip
 @click.option("--max-skipped", metavar="SHARE", type=click.FloatRange(0, 1), default=0.01, show_default=True,
               help="No verdict where more than this share of the corpus could not be read.")  # fmt: skip
+@click.option("--page", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
+              help="Write a page for a person, too: items against documents, the text marked in both.")  # fmt: skip
 @format_option
 def scan(
     items_path: Path,
@@ -69,6 +71,7 @@ def scan(
     workers: int | None,
     state: Path | None,
     max_skipped: float,
+    page: Path | None,
     output: str,
 ) -> None:
     """Stream a corpus past a benchmark's items and say which are exposed.
@@ -86,7 +89,7 @@ def scan(
     from proctor.cli.exposure_progress import scan_progress
     from proctor.cli.terminal import print_json
     from proctor.domain.errors import BadInputError
-    from proctor.studies.exposure import ExposureQuestion, exposure_scan
+    from proctor.studies.exposure.scan import ExposureQuestion, exposure_scan
 
     patterns = (*corpus, *more_corpus)
     if not patterns:
@@ -106,6 +109,8 @@ def scan(
     )
     with scan_progress() as progress:
         report = exposure_scan(question, progress)
+    if page is not None:
+        _write_page(report, page)
     if output == "json":
         print_json(report.document())
     else:
@@ -128,6 +133,19 @@ def policies(output: str) -> None:
     say("")
     for one in POLICIES.values():
         say(f"{one.name}: {one.source}")
+
+
+def _write_page(report: ExposureReport, path: Path) -> None:
+    from proctor.cli.terminal import say
+    from proctor.domain.errors import BadInputError
+    from proctor.runtime.files import write_atomic
+    from proctor.studies.exposure.page import render
+
+    try:
+        write_atomic(path, render(report).encode(), private=False)
+    except OSError as error:
+        raise BadInputError(f"--page {path} cannot be written: {error.strerror or error}") from None
+    say(f"page: {path}", err=True)
 
 
 def _print(report: ExposureReport) -> None:

@@ -164,7 +164,9 @@ def _spans(
             "file": file,
             "document": window.position,
             "offset": window.offset_bytes + match.document_start,
+            "before": match.before,
             "document_text": match.document_text,
+            "after": match.after,
         }
         for match in matches(text, window.text, n)
     ]

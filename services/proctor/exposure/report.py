@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from proctor.domain.errors import ProctorError
@@ -25,6 +25,8 @@ class ItemResult(NamedTuple):
     reasons: tuple[str, ...]
     """Why it is not comparable."""
     stages: Mapping[str, StageItem]
+    texts: Mapping[Part, str]
+    """Its parts, as they were looked for."""
 
     @property
     def is_exposed(self) -> bool:
@@ -91,6 +93,17 @@ class ExposureReport(NamedTuple):
         return sum(item.verdict is ExposureVerdict.UNSCORABLE for item in self.items)
 
     @property
+    def verdicts(self) -> Mapping[ExposureVerdict, int]:
+        """How many items have each."""
+        found = [item.verdict for item in self.items]
+        return {verdict: found.count(verdict) for verdict in ExposureVerdict}
+
+    @property
+    def normalisation(self) -> str:
+        """The name of the form in which texts were compared."""
+        return NORMALISATION + (MARKUP_REMOVED if self.markup_removed else "")
+
+    @property
     def total(self) -> Counts:
         """Of all stages."""
         counts = self.counts.values()
@@ -106,13 +119,12 @@ class ExposureReport(NamedTuple):
     def document(self) -> dict[str, Any]:
         """The report as plain data."""
         total = self.total
-        verdicts = [item.verdict for item in self.items]
         return {
             "policy": self.policy.name,
             "rule": self.policy.words,
             "source": self.policy.source,
             "ngram": self.n,
-            "normalisation": NORMALISATION + (MARKUP_REMOVED if self.markup_removed else ""),
+            "normalisation": self.normalisation,
             "stages": {
                 stage: {"documents": one.documents, "bytes": one.bytes, "skipped": one.skipped}
                 for stage, one in self.counts.items()
@@ -121,7 +133,7 @@ class ExposureReport(NamedTuple):
             "n_unscorable": self.n_unscorable,
             "n_exposed": self.n_exposed,
             "n_duplicates": self.duplicates,
-            "verdicts": {verdict.value: verdicts.count(verdict) for verdict in ExposureVerdict},
+            "verdicts": {verdict.value: count for verdict, count in self.verdicts.items()},
             "documents": total.documents,
             "bytes": total.bytes,
             "skipped": total.skipped,
@@ -140,6 +152,7 @@ def exposure_report(
     n: int,
     template: str | None = None,
     markup_removed: bool = False,
+    prepare: Callable[[str], str] = str,
 ) -> ExposureReport:
     """Say of each item the worst that its stages say.
 
@@ -150,9 +163,10 @@ def exposure_report(
         n: words an n-gram.
         template: the protocol card's; an item that names another was asked another way.
         markup_removed: whether markup was taken out of items and documents.
+        prepare: what was done to the items' texts.
     """
     results = tuple(
-        _item(item, {stage: found[place] for stage, (found, _) in judged.items()}, template)
+        _item(item, {stage: found[place] for stage, (found, _) in judged.items()}, template, prepare)
         for place, item in enumerate(items)
     )
     seen = {hashlib.sha256(" ".join(forms(item.parts[Part.QUESTION])).encode()).digest() for item in items}
@@ -185,7 +199,9 @@ def check_skipped(report: ExposureReport, files_bytes: int, most: float) -> None
     raise ProctorError("\n  ".join([head, *where]))
 
 
-def _item(item: ScannedItem, stages: Mapping[str, StageItem], template: str | None) -> ItemResult:
+def _item(
+    item: ScannedItem, stages: Mapping[str, StageItem], template: str | None, prepare: Callable[[str], str]
+) -> ItemResult:
     reasons = []
     verdict = ExposureVerdict.CLEAN_COMPARABLE
     if not any(one.is_scorable for one in stages.values()):
@@ -202,7 +218,8 @@ def _item(item: ScannedItem, stages: Mapping[str, StageItem], template: str | No
             verdict = ExposureVerdict.INVALID_EVIDENCE
         elif verdict is not ExposureVerdict.INVALID_EVIDENCE:
             verdict = ExposureVerdict.SCOPE_LIMITED
-    return ItemResult(item.item_id, verdict, tuple(reasons), stages)
+    texts = {part: prepare(text) for part, text in item.parts.items()}
+    return ItemResult(item.item_id, verdict, tuple(reasons), stages, texts)
 
 
 def _plain(part: PartResult) -> dict[str, Any]:

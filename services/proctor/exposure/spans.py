@@ -10,6 +10,9 @@ from proctor.text.overlap_words import OverlapWord, overlap_words
 
 #: Of one part of an item, the longest ones.
 MAX_SPANS: Final = 20
+#: Of the document around what was found.
+_AROUND_CHARACTERS: Final = 80
+_AROUND_BYTES: Final = 4 * _AROUND_CHARACTERS
 #: A word that joins what must not be joined: between two columns of a document.
 _BREAK: Final = OverlapWord("\0", 0, 0)
 
@@ -25,6 +28,10 @@ class Match(NamedTuple):
     """Bytes of the document, up to `document_end`."""
     document_end: int
     document_text: str
+    before: str
+    """What the document says right before, and"""
+    after: str
+    """after."""
 
 
 def matches(text: str, window: bytes, n: int) -> tuple[Match, ...]:
@@ -62,11 +69,17 @@ def matches(text: str, window: bytes, n: int) -> tuple[Match, ...]:
                 end=mine[begin + length - 1].end,
                 document_start=first.start,
                 document_end=last.end,
-                document_text=window[first.start : last.end].decode("utf-8", "replace"),
+                document_text=_shown(window[first.start : last.end]),
+                before=_shown(window[max(0, first.start - _AROUND_BYTES) : first.start])[-_AROUND_CHARACTERS:],
+                after=_shown(window[last.end : last.end + _AROUND_BYTES])[:_AROUND_CHARACTERS],
             )
         )
     longest = sorted(found, key=lambda match: -match.words)[:MAX_SPANS]
     return tuple(sorted(longest, key=lambda match: match.start))
+
+
+def _shown(data: bytes) -> str:
+    return data.replace(bytes([BARRIER]), b"\n").decode("utf-8", "ignore")
 
 
 def _run(own: Sequence[str], theirs: Sequence[str], begin: int, place: int) -> int:

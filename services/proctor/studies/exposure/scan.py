@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from proctor.domain.errors import BadInputError
 from proctor.formats.faults import shown
+from proctor.text.overlap_words import without_markup
 
 if TYPE_CHECKING:
     from proctor.exposure.corpus import CorpusFile
@@ -83,6 +84,7 @@ def exposure_scan(question: ExposureQuestion, progress: Progress = lambda read, 
         n=question.ngram or policy.n,
         template=question.template,
         markup_removed=question.without_markup,
+        prepare=_prepare(question),
     )
     check_skipped(report, sum(file.size_bytes for files in stages.values() for file in files), question.max_skipped)
     return report
@@ -97,6 +99,10 @@ def _by_stage(question: ExposureQuestion) -> dict[str, list[str]]:
     return stages
 
 
+def _prepare(question: ExposureQuestion) -> Callable[[str], str]:
+    return without_markup if question.without_markup else str
+
+
 def _by_ngrams(
     question: ExposureQuestion,
     items: Sequence[ScannedItem],
@@ -108,9 +114,8 @@ def _by_ngrams(
     from proctor.exposure.judging import judge_stage
     from proctor.exposure.policies import Measure
     from proctor.exposure.scanning import scan_corpus
-    from proctor.text.overlap_words import without_markup
 
-    prepare = without_markup if question.without_markup else str
+    prepare = _prepare(question)
     index = build_index(items, question.ngram or policy.n, weighted=policy.measure is Measure.WEIGHTED, prepare=prepare)
     judged: dict[str, tuple[list[StageItem], Counts]] = {}
     for stage, files in stages.items():
