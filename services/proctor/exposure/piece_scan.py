@@ -13,7 +13,7 @@ from proctor.exposure.corpus import Piece
 from proctor.exposure.documents import Batch, Unreadable, documents
 from proctor.exposure.index import Index
 from proctor.exposure.kernel import Better, IndexArrays, Scratch
-from proctor.exposure.scanned import SHOWN_SKIPPED, PieceScan, SkippedPlace, Window, no_finds, sparse
+from proctor.exposure.scanned import SHOWN_SKIPPED, PieceScan, SkippedPlace, Window, forget, no_finds, sparse
 from proctor.text.overlap_words import without_markup
 
 #: How much of a document is kept around what was found in it.
@@ -23,59 +23,86 @@ _WINDOW_BYTES: Final = 20_000
 _BETTER: Final = 1 << 14
 
 
-def scan_piece(
-    index: Index, piece: Piece, columns: Sequence[str], markup: bool, tell: Callable[[int], None]
-) -> PieceScan:
-    """Look all documents of a piece up.
+class PieceScanner:
+    """Looks pieces up, one after the other; what an index of 10^5 items needs of memory for it is made once.
 
     Args:
         index: what is looked for.
-        piece: where.
-        columns: which columns of rows hold text.
-        markup: whether markup is taken out of the documents first.
-        tell: told how many bytes of the piece have been read.
     """
-    units, grams = len(index.units), len(index.arrays.weights)
-    found, scratch, better = no_finds(units, grams), _scratch(index.arrays, units), _better(max(_BETTER, 2 * units))
-    windows: dict[int, Window] = {}
-    skipped: list[SkippedPlace] = []
-    skipped_count = count = size = read = lines = 0
-    broken_off: str | None = None
-    batches = documents(piece, columns)
-    while True:
-        try:
-            batch = next(batches, None)
-        except Unreadable as error:
-            broken_off = str(error)
-            break
-        if batch is None:
-            break
-        if markup:
-            batch = _without_markup(batch)
+
+    def __init__(self, index: Index) -> None:
+        units, grams = len(index.units), len(index.arrays.weights)
+        self._index = index
+        self._found = no_finds(units, grams)
+        self._scratch = _scratch(index.arrays, units)
+        self._better = _better(max(_BETTER, 2 * units))
+        # Of all pieces, since what is noted in the scratch is never wiped out: no two documents have one number.
+        self._documents = self._bytes = 0
+
+    def scan(self, piece: Piece, columns: Sequence[str], markup: bool, tell: Callable[[int], None]) -> PieceScan:
+        """Look all documents of a piece up.
+
+        Args:
+            piece: where.
+            columns: which columns of rows hold text.
+            markup: whether markup is taken out of the documents first.
+            tell: told how many bytes of the piece have been read.
+        """
+        windows: dict[int, Window] = {}
+        skipped: list[SkippedPlace] = []
+        skipped_count = count = size = read = lines = 0
+        broken_off: str | None = None
+        batches = documents(piece, columns)
+        while True:
+            try:
+                batch = next(batches, None)
+            except Unreadable as error:
+                broken_off = str(error)
+                break
+            if batch is None:
+                break
+            if markup:
+                batch = _without_markup(batch)
+            self._look_up(batch, windows)
+            count += len(batch.bounds) - 1
+            size += int(batch.bounds[-1])
+            read, lines = batch.read_bytes, batch.lines
+            skipped_count += len(batch.skipped)
+            room = SHOWN_SKIPPED - len(skipped)
+            skipped += [SkippedPlace(piece.file.path, *one) for one in batch.skipped[: max(room, 0)]]
+            tell(read)
+        found = sparse(self._found)
+        forget(self._found, found)
+        return PieceScan(
+            documents=count,
+            bytes=size,
+            lines=lines,
+            skipped=skipped_count,
+            skipped_places=tuple(skipped),
+            unread_bytes=max(0, piece.file.size_bytes - read) if broken_off is not None else 0,
+            broken_off=broken_off,
+            found=found,
+            windows=windows,
+        )
+
+    def _look_up(self, batch: Batch, windows: dict[int, Window]) -> None:
         at, last = 0, len(batch.bounds) - 1
         while at < last:
             at, improved = kernel.scan(
-                batch.data, batch.bounds, at, count, size, index.letters, index.arrays, found, scratch, better
+                batch.data,
+                batch.bounds,
+                at,
+                self._documents,
+                self._bytes,
+                self._index.letters,
+                self._index.arrays,
+                self._found,
+                self._scratch,
+                self._better,
             )
-            _keep(windows, better, improved, batch)
-        count += last
-        size += int(batch.bounds[-1])
-        read, lines = batch.read_bytes, batch.lines
-        skipped_count += len(batch.skipped)
-        room = SHOWN_SKIPPED - len(skipped)
-        skipped += [SkippedPlace(piece.file.path, *one) for one in batch.skipped[: max(room, 0)]]
-        tell(read)
-    return PieceScan(
-        documents=count,
-        bytes=size,
-        lines=lines,
-        skipped=skipped_count,
-        skipped_places=tuple(skipped),
-        unread_bytes=max(0, piece.file.size_bytes - read) if broken_off is not None else 0,
-        broken_off=broken_off,
-        found=sparse(found),
-        windows=windows,
-    )
+            _keep(windows, self._better, improved, batch)
+        self._documents += last
+        self._bytes += int(batch.bounds[-1])
 
 
 def _keep(windows: dict[int, Window], better: Better, improved: int, batch: Batch) -> None:

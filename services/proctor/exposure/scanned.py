@@ -123,6 +123,13 @@ def sparse(found: Found) -> Finds:
     )
 
 
+def forget(found: Found, finds: Finds) -> None:
+    """Nothing found again, where these are all that was."""
+    for column in (found.weight, found.distinct, found.run, found.longest, found.whole):
+        column[finds.units] = 0
+    found.documents_with[finds.grams] = 0
+
+
 class Total:
     """Pieces' scans as one. Of equally good documents the first counts, in the order of files and lines.
 

@@ -16,7 +16,7 @@ from proctor.domain.errors import ProctorError
 from proctor.exposure.corpus import CorpusFile, Piece, pieces_of
 from proctor.exposure.documents import text_columns
 from proctor.exposure.index import Index, open_index, save_index
-from proctor.exposure.piece_scan import scan_piece
+from proctor.exposure.piece_scan import PieceScanner
 from proctor.exposure.scanned import PieceScan, Scanned, Total, load_piece_scan, save_piece_scan
 
 #: How often progress is told.
@@ -81,8 +81,9 @@ def scan_corpus(
     if workers > 1 and len(todo) > 1:
         _in_processes(index, asked, min(workers, len(todo)), finish, tell)
     else:
+        scanner = PieceScanner(index)
         for number, what in asked.items():
-            finish(number, scan_piece(index, *what, tell))
+            finish(number, scanner.scan(*what, tell))
     tell(0)
     return total.result()
 
@@ -99,23 +100,23 @@ def _key(index: Index, piece: Piece, columns: Sequence[str], markup: bool) -> st
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()
 
 
-#: Of a worker: its index, and where it says how far it has come.
-_opened: tuple[Index, Any] | None = None
+#: Of a worker: its scanner, and where it says how far it has come.
+_opened: tuple[PieceScanner, Any] | None = None
 
 
 def _open(folder: str, read: Any) -> None:
     global _opened
-    _opened = open_index(Path(folder)), read
+    _opened = PieceScanner(open_index(Path(folder))), read
 
 
 def _scan(number: int, piece: Piece, columns: Sequence[str], markup: bool) -> PieceScan:
     assert _opened is not None
-    index, read = _opened
+    scanner, read = _opened
 
     def tell(count: int) -> None:
         read[number] = count
 
-    return scan_piece(index, piece, columns, markup, tell)
+    return scanner.scan(piece, columns, markup, tell)
 
 
 def _in_processes(
@@ -146,6 +147,7 @@ def _in_processes(
         save_index(index, Path(folder))
         pool = ProcessPoolExecutor(workers - 1, mp_context=context, initializer=_open, initargs=(folder, read))
         try:
+            scanner = PieceScanner(index)
             running.update((pool.submit(_scan, number, *what), number) for number, what in asked.items())
             for future, number in reversed(list(running.items())):
                 if future.cancel():
@@ -155,7 +157,7 @@ def _in_processes(
                         read[number] = count
                         gather(0.0)
 
-                    scan = scan_piece(index, *asked[number], told)
+                    scan = scanner.scan(*asked[number], told)
                     read[number] = 0
                     finish(number, scan)
             while running:

@@ -7,15 +7,16 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor.exposure import scanning
 from proctor.exposure.corpus import Piece, corpus_files, pieces_of
-from proctor.exposure.index import Index, build_index, open_index, save_index
+from proctor.exposure.index import build_index, open_index, save_index
 from proctor.exposure.items import Part, ScannedItem, read_items
-from proctor.exposure.piece_scan import scan_piece
+from proctor.exposure.piece_scan import PieceScanner
 from proctor.exposure.policies import POLICIES
 from proctor.exposure.scanned import PieceScan
 from proctor.exposure.scanning import scan_corpus
@@ -114,11 +115,12 @@ def test_what_is_kept_of_a_scan_is_not_done_again_and_what_changed_is(
     write_corpus(tmp_path / "b.jsonl", ["nothing of it"])
     asked: list[str] = []
 
-    def counted(index: Index, piece: Piece, *rest: Any) -> PieceScan:
-        asked.append(Path(piece.file.path).name)
-        return scan_piece(index, piece, *rest)
+    class Counted(PieceScanner):
+        def scan(self, piece: Piece, *rest: Any) -> PieceScan:
+            asked.append(Path(piece.file.path).name)
+            return super().scan(piece, *rest)
 
-    monkeypatch.setattr(scanning, "scan_piece", counted)
+    monkeypatch.setattr(scanning, "PieceScanner", Counted)
 
     def scan() -> dict[str, object]:
         found = scan_corpus(index, corpus_files([str(tmp_path / "*.jsonl")]), state=tmp_path / "state")
@@ -135,6 +137,23 @@ def test_what_is_kept_of_a_scan_is_not_done_again_and_what_changed_is(
         kept.write_bytes(kept.read_bytes()[:100])
     assert scan()["n_exposed"] == 2
     assert sorted(asked[3:]) == ["a.jsonl", "b.jsonl"]
+
+
+@given(st.lists(st.lists(TEXT, max_size=4), min_size=2, max_size=4))
+@settings(max_examples=50)
+def test_a_scanner_remembers_nothing_of_the_piece_before(corpora: list[list[str]]) -> None:
+    index = build_index(questions(["a b c d", "c d a"]), 2)
+    used = PieceScanner(index)
+    with tempfile.TemporaryDirectory() as folder:
+        for number, corpus in enumerate(corpora):
+            [file] = corpus_files([str(write_corpus(Path(folder) / f"{number}.jsonl", corpus))])
+            again, fresh = (
+                scanner.scan(Piece(file), ("text",), False, lambda read: None)
+                for scanner in (used, PieceScanner(index))
+            )
+            assert again._replace(found=fresh.found) == fresh
+            for mine, theirs in zip(again.found, fresh.found, strict=True):
+                np.testing.assert_array_equal(mine, theirs)
 
 
 def test_an_index_that_was_saved_is_the_same(tmp_path: Path) -> None:
