@@ -98,7 +98,7 @@ def _columns(file: CorpusFile) -> dict[str, bool] | None:
             raise BadInputError(f"{file.path} cannot be read as Parquet: {shown(str(error))}") from None
         text = (arrow.types.is_string, arrow.types.is_large_string)
         return {field.name: any(is_text(field.type) for is_text in text) for field in schema}
-    with _opened(file) as stream:
+    with _Opened(file) as stream:
         for _ in range(100):
             try:
                 line = stream.readline(MAX_LINE_BYTES)
@@ -212,10 +212,6 @@ class _Opened:
         self._raw.close()
 
 
-def _opened(file: CorpusFile) -> _Opened:
-    return _Opened(file)
-
-
 class _Rows:
     """Reads lines of JSON into texts."""
 
@@ -271,7 +267,7 @@ class _Rows:
 def _lines(piece: Piece, columns: Sequence[str]) -> Iterator[Batch]:
     rows = _Rows(columns)
     line = 1
-    with _opened(piece.file) as stream:
+    with _Opened(piece.file) as stream:
         begin = piece.begin
         if begin:
             # One byte early: where a line ends right there, the next one is this piece's first.
@@ -329,7 +325,7 @@ def _cut(chunk: bytes, keep: int) -> tuple[bytes, bool]:
 
 def _text(file: CorpusFile) -> Iterator[Batch]:
     at = 0
-    with _opened(file) as stream:
+    with _Opened(file) as stream:
         held = b""
         while True:
             data = _read_full(stream, MAX_TEXT_BYTES - len(held))

@@ -124,3 +124,13 @@ def test_a_history_that_is_too_large_for_the_witness_is_refused(
     arguments = ["exposure", "scan", "--items", str(tmp_path / "items.jsonl"), "--corpus", str(corpus)]
     assert main([*arguments, "--policy", "protocol_card"]) == 2
     assert "at most 8 pairs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", [("--ngram", "5"), ("--without-markup",)])
+def test_options_that_the_witness_s_policy_does_not_heed_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: tuple[str, ...]
+) -> None:
+    corpus = write_corpus(tmp_path / "c.jsonl", ["x"])
+    arguments = ["exposure", "scan", "--items", str(corpus), "--corpus", str(corpus), "--policy", "protocol_card"]
+    assert main([*arguments, *option]) == 2
+    assert "are not for it" in capsys.readouterr().err

@@ -68,6 +68,10 @@ def exposure_scan(question: ExposureQuestion, progress: Progress = lambda read, 
     policy = POLICIES.get(question.policy)
     if policy is None:
         raise BadInputError(f"there is no policy {shown(question.policy)}; there are {', '.join(POLICIES)}")
+    if policy.measure is Measure.TOKENS and (question.ngram is not None or question.without_markup):
+        raise BadInputError(
+            f"the policy {policy.name} compares sets of tokens: --ngram and --without-markup are not for it"
+        )
     stages = {stage: corpus_files(patterns) for stage, patterns in _by_stage(question).items()}
     items = read_items(question.items)
     if policy.measure is Measure.TOKENS:
