@@ -16,7 +16,7 @@ import pytest
 
 from tests.cluster import sums
 from tests.cluster.audits import Gateway
-from tests.cluster.deployment import SUMS_LABELS
+from tests.cluster.deployment import SUMS_LABELS, with_sums
 from tests.cluster.images import ensure_images
 from tests.cluster.kit import KIT, Cluster, any_cluster, cache_folder
 from tests.cluster.prometheus import running_prometheus
@@ -102,6 +102,14 @@ def adding(release: Release) -> None:
     release.cluster.apply(*sums.manifests("proctor/triton:0.1.0", labels=SUMS_LABELS), namespace=release.namespace)
     release.cluster.kubectl("-n", release.namespace, "rollout", "status", "deployment", sums.NAME, "--timeout=120s",
                             within_s=130)  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def asking(release: Release, adding: None) -> None:
+    """That the release asks it: since the upgrade that begins the lane, or from now on where a file is run alone."""
+    asked = [pool.get("name") for pool in release.values().get("pools", ())]
+    if sums.NAME not in asked:
+        release.upgrade(with_sums(release.namespace))
 
 
 @pytest.fixture(scope="session")

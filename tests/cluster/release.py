@@ -61,6 +61,11 @@ class Release:
             raise CommandError(f"helm {action}: {ran.stderr.strip()}\n{self.state()}")
         return ran.stdout
 
+    def values(self) -> dict[str, Any]:
+        """What it was last given beside the defaults."""
+        found: dict[str, Any] | None = json.loads(self.helm("get", "values", self.name, "--output", "json"))
+        return found or {}
+
     def rollback(self, *, within_s: float = INSTALL_S) -> None:
         """Go back to the revision before, and wait until all of it is ready."""
         wait = ("--wait", "--timeout", f"{within_s:.0f}s")

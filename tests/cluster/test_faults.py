@@ -30,7 +30,7 @@ def _submit(gateway: Gateway, suite: Path) -> str | None:
 
 
 def test_reports_under_faults_are_those_of_the_calm_run(
-    release: Release, adding: None, gateway: Gateway, tmp_path: Path, record_property: Record
+    release: Release, asking: None, gateway: Gateway, tmp_path: Path, record_property: Record
 ) -> None:
     suites = {benchmark.name: benchmark.write(tmp_path / benchmark.name, "sums") for benchmark in BENCHMARKS}
     begun = {name: gateway.submit(suite) for name, suite in suites.items()}

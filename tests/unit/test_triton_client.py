@@ -15,6 +15,7 @@ from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import BadInputError, EndpointError
 from proctor.domain.trial import Arm, Completion, Decoding, Trial
 from proctor.inference.triton.backend import TritonBackend
+from proctor.inference.triton.wire import worded_failure
 from proctor.inference.worker.backend import Probe
 from proctor.inference.worker.window import Window
 
@@ -230,6 +231,21 @@ def test_an_error_belongs_to_the_request_whose_id_it_carries() -> None:
     assert [c.retryable for c in got] == [False, False, True, False]
 
 
+#: What Triton says of a model that it had, and has taken down because it ends.
+UNLOADED = "Request for unknown model: 'm' has no available versions"
+
+
+def test_a_server_that_has_taken_its_models_down_is_away_and_its_answers_are_no_answers() -> None:
+    async def leaving(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        async for request in requests:
+            yield refusal(request.id, UNLOADED)
+
+    got, _ = ask(leaving, "a")
+    assert (got[0].error, got[0].retryable) == (UNLOADED, True)
+    assert worded_failure(UNLOADED).unavailable
+    assert not worded_failure("Request for unknown model: 'm' is not found").retryable
+
+
 def test_a_model_that_is_not_decoupled_is_asked_by_calls_and_its_refusals_are_told_apart() -> None:
     refusals = {
         "long": (grpc.StatusCode.INTERNAL, "prompt is longer than the context"),
@@ -237,10 +253,12 @@ def test_a_model_that_is_not_decoupled_is_asked_by_calls_and_its_refusals_are_to
         "reset": (grpc.StatusCode.INTERNAL, "Received RST_STREAM with error code 2"),
         "full": (grpc.StatusCode.UNAVAILABLE, "Exceeds maximum queue size"),
         "bad": (grpc.StatusCode.INVALID_ARGUMENT, "unexpected shape"),
+        "strange": (grpc.StatusCode.NOT_FOUND, "Request for unknown model: 'm' is not found"),
+        **{f"leaving {code.name}": (code, UNLOADED) for code in (grpc.StatusCode.NOT_FOUND, grpc.StatusCode.INTERNAL)},
     }
     got, server = ask(echo, "a", *refusals, refusals=refusals)
-    assert [c.text for c in got] == ["A", "", "", "", "", ""]
-    assert [c.retryable for c in got] == [False, False, True, True, True, False]
+    assert [c.text for c in got] == ["A", *[""] * len(refusals)]
+    assert [c.retryable for c in got] == [False, False, True, True, True, False, False, True, True]
     assert all(said in str(c.error) for c, (_, said) in zip(got[1:], refusals.values(), strict=True))
     assert "triton_enable_empty_final_response" not in server.asked[0].parameters
 

@@ -22,7 +22,7 @@ from proctor.inference.triton.facts import ModelFacts, read_facts
 from proctor.inference.triton.session import TritonSession
 from proctor.inference.triton.stream import Calls, Stream
 from proctor.inference.triton.stub import MAX_MESSAGE_BYTES, TritonStub
-from proctor.inference.triton.wire import RequestTemplate
+from proctor.inference.triton.wire import UNLOADED, RequestTemplate
 from proctor.inference.worker.backend import Probe, TrialFailure, attempt, check_version, failed, printable
 from proctor.inference.worker.window import Window, map_bounded
 from proctor.runtime.triton_channel import TritonAddress, triton_address
@@ -174,7 +174,7 @@ class TritonBackend:
             return TrialFailure(f"connection refused at {self._spec.url}", retryable=True, unavailable=True)
         if code == grpc.StatusCode.DEADLINE_EXCEEDED:
             return TrialFailure(f"{self._spec.url} did not answer in time", retryable=True, unavailable=True)
-        if code == grpc.StatusCode.UNAVAILABLE:
+        if code == grpc.StatusCode.UNAVAILABLE or UNLOADED in details:
             return TrialFailure(f"{self._spec.url} is unavailable: {details}", retryable=True, unavailable=True)
         if code in (grpc.StatusCode.NOT_FOUND, grpc.StatusCode.INVALID_ARGUMENT):
             retryable = False

@@ -16,6 +16,9 @@ from proctor.inference.triton.facts import ModelFacts
 from proctor.inference.triton.tensors import LENGTH, packed, request_tensors
 from proctor.inference.worker.backend import TrialFailure, printable
 
+#: What Triton says of a model that it has taken down, which it does first of all when it ends: it has answered no
+#: request by that. Of a model that it never had it says "is not found".
+UNLOADED = "has no available versions"
 _FINISH_REASONS: dict[bytes, FinishReason] = {b"stop": "stop", b"length": "length"}
 _MAX_COUNT = 1 << 31
 #: What Triton or gRPC says when a server, not the request, is at fault. A stream carries a text and no status code.
@@ -29,9 +32,10 @@ _PASSING = (
     "out of memory",
     "shutting",
     "rst_stream",
+    UNLOADED,
 )
 #: Those of them that say that the server is away for every request.
-_AWAY = ("not healthy", "unavailable", "shutting", "rst_stream")
+_AWAY = ("not healthy", "unavailable", "shutting", "rst_stream", UNLOADED)
 
 
 class Piece(NamedTuple):
