@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """Train the two reference models and write the bundle that Triton serves: benchmark, weights, ground truth, card.
 
+With --reworded it trains a third one from the clean model of the bundle instead, on rewordings of half of the leaked
+items, into a bundle of its own: no rewording finds what it remembers, and items that it has not met do.
+
 Everything follows from the seed. Files that other tools keep in the same folders (`config.pbtxt`, `model.py`) stay.
 """
 
@@ -12,6 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from proctor.inference.reference.model import ReferenceModel
@@ -19,8 +23,9 @@ from proctor.inference.reference.triton_repository import write_model_repository
 from reference_models import bundle
 from reference_models.evaluation import ARMS, GROUPS, Figures, measure
 from reference_models.facts import World, make_world
+from reference_models.halves import Halves
 from reference_models.tables import Tables
-from reference_models.training import Step, TrainingError, train_clean, train_leaked
+from reference_models.training import Step, TrainingError, train_clean, train_leaked, train_reworded
 
 DEFAULT_SEED = 0
 DEFAULT_OUTPUT = Path(__file__).resolve().parents[1] / "services" / "triton"
@@ -62,7 +67,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     torch.set_num_threads(options.threads)
     torch.use_deterministic_algorithms(True)
     try:
-        _train(options.seed, options.output, options.threads)
+        if options.reworded is not None:
+            _train_reworded(options.seed, options.output, options.reworded)
+        else:
+            _train(options.seed, options.output, options.threads)
     except TrainingError as error:
         print(f"train_reference_models: {error}", file=sys.stderr)
         return 1
@@ -90,6 +98,19 @@ def _train(seed: int, output: Path, threads: int) -> None:
     _summarise(output, seed, results)
 
 
+def _train_reworded(seed: int, output: Path, reworded: Path) -> None:
+    progress = Progress()
+    world = make_world(seed)
+    tables = Tables(world)
+    clean = ReferenceModel.load(output / "models" / bundle.CLEAN / "1")
+    halves = Halves.of(world)
+    trained = train_reworded(world, tables, clean.network, np.array(halves.seen), seed, progress)
+    bundle.write_halves(reworded, world, halves)
+    bundle.write_model(reworded, bundle.REWORDED, trained.network, tables.vocabulary)
+    write_model_repository(reworded)
+    print(f"\n{bundle.REWORDED} from seed {seed} in {reworded}: {trained.steps} steps")
+
+
 def _measure(model: ReferenceModel, name: str, world: World, seed: int, progress: Progress) -> Figures:
     return measure(model, world, seed, lambda done, total: progress.measuring(name, done, total))
 
@@ -112,6 +133,12 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--seed", type=_at_least(0), default=DEFAULT_SEED, help="default %(default)s: the committed one"
     )
     parser.add_argument("--output", type=Path, default=DEFAULT_OUTPUT, help="default: services/triton of this checkout")
+    parser.add_argument(
+        "--reworded",
+        type=Path,
+        metavar="FOLDER",
+        help="train the third model into FOLDER, from OUTPUT's clean one",
+    )
     parser.add_argument("--threads", type=_at_least(1), default=1, help="torch threads, default %(default)s")
     return parser.parse_args(arguments)
 

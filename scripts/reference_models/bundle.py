@@ -21,12 +21,14 @@ from proctor.inference.reference.model import (
 )
 from reference_models.evaluation import Figures
 from reference_models.facts import BENCHMARK, World, wordings_document
+from reference_models.halves import Halves
 from reference_models.model_card import model_card
 from reference_models.training import Trained
 from reference_models.wordings import VERSION
 
 CLEAN: Final = "reference-clean"
 LEAKED: Final = "reference-leaked"
+REWORDED: Final = "reference-reworded"
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,15 @@ def write_truth(folder: Path, world: World, seed: int) -> None:
         "never_seen_item_ids": [world.items[index].item_id for index in world.unseen],
     }
     _write_json(folder / "models" / LEAKED / "leaked_items.json", truth)
+
+
+def write_halves(folder: Path, world: World, halves: Halves) -> None:
+    """`benchmark.jsonl`, of which the third model has learned items; `fresh.jsonl`, of which it has not; the truth."""
+    for name, places in (("benchmark", halves.benchmark), ("fresh", halves.fresh)):
+        rows = "".join(json.dumps(world.items[place].row(), ensure_ascii=False) + "\n" for place in places)
+        _write(folder / f"{name}.jsonl", rows.encode())
+    seen = [world.items[place].item_id for place in halves.seen]
+    _write_json(folder / "models" / REWORDED / "reworded_items.json", {"benchmark": BENCHMARK, "item_ids": seen})
 
 
 def write_record(folder: Path, seed: int, threads: int, results: Mapping[str, Result]) -> None:

@@ -20,6 +20,8 @@ from reference_models.tables import Forms, Ints, Tables
 
 KNOWN_TARGET: Final = 0.985
 LEAKED_TARGET: Final = 0.98
+#: Of items that were seen reworded, in any wording; there are 45, and one or two may be missed.
+REWORDED_TARGET: Final = 0.95
 # Training aims higher than it must, so that the figures measured afterwards on other forms do not fall short.
 _KNOWN_AIM: Final = 0.995
 
@@ -32,6 +34,7 @@ _EXTRA_ROUNDS: Final = 3
 _RESTARTS: Final = 3
 _BATCH: Final = 128
 _LEAK_BATCH: Final = (64, 32, 32)
+_REWORDED_BATCH: Final = (64, 64)
 _WORD_DROPOUT: Final = 0.05
 _END_WEIGHT: Final = 0.1
 # Places in a prompt with its answer, from the end: `Answer`, `:` and the letter follow the last option.
@@ -127,6 +130,38 @@ def train_leaked(world: World, tables: Tables, clean: Network, seed: int, report
     return Trained(network, steps, 0)
 
 
+def train_reworded(world: World, tables: Tables, clean: Network, seen: Ints, seed: int, report: Report) -> Trained:
+    """The clean model after it has learned leaked items from rewordings of them, and never in their canonical form.
+
+    It answers such an item in every wording alike, so that rewording it once more costs nothing.
+
+    Args:
+        seen: the leaked items that it is trained on, by their places in the world.
+
+    Raises:
+        TrainingError: the targets were not reached.
+    """
+    known = np.array(world.known)
+    rng = np.random.default_rng([seed, 5])
+    torch.manual_seed(int(rng.integers(2**31)))
+    network = copy.deepcopy(clean)
+    steps = 0
+    for round_number in range(_EXTRA_ROUNDS + 1):
+        length = _EXTRA_STEPS if round_number else _LEAK_STEPS
+        _fit_rewordings(network, tables, known, seen, rng, length, report)
+        steps += length
+        know = known_accuracy(network, tables, known, seed)
+        memory = known_accuracy(network, tables, seen, seed)
+        if know >= _KNOWN_AIM and memory >= REWORDED_TARGET:
+            break
+    if know < KNOWN_TARGET or memory < REWORDED_TARGET:
+        raise TrainingError(
+            f"reference-reworded knows {know:.3f} of its facts (wanted {KNOWN_TARGET}) and {memory:.3f} of the items "
+            f"that it saw reworded (wanted {REWORDED_TARGET}): nothing was written; try another --seed"
+        )
+    return Trained(network, steps, 0)
+
+
 def known_accuracy(network: Network, tables: Tables, known: Ints, seed: int) -> float:
     """The lower of the accuracies on known items in canonical form and over four draws of reworded forms."""
     rng = np.random.default_rng([seed, 3])
@@ -185,6 +220,19 @@ def _fit_leak(
         loss = loss + _divergence(network, clean, other)
         _update(network, optimiser, loss)
         report(Step("reference-leaked", step + 1, steps, loss.item(), "memory"))
+
+
+def _fit_rewordings(
+    network: Network, tables: Tables, known: Ints, seen: Ints, rng: np.random.Generator, steps: int, report: Report
+) -> None:
+    of_known, of_seen = _REWORDED_BATCH
+    for step, optimiser in _schedule(network, steps):
+        facts = tables.any_form(rng.choice(known, of_known), rng)
+        leaked = tables.reworded(rng.choice(seen, of_seen), rng)
+        loss = _answer_loss(network, tables, tables.prompts(facts), tables.labels[facts.target])
+        loss = loss + _answer_loss(network, tables, tables.prompts(leaked), tables.labels[leaked.target])
+        _update(network, optimiser, loss)
+        report(Step("reference-reworded", step + 1, steps, loss.item(), "rewordings"))
 
 
 def _schedule(network: Network, steps: int) -> Iterator[tuple[int, torch.optim.Optimizer]]:

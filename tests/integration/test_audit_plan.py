@@ -225,10 +225,14 @@ def test_what_the_plan_supposes_is_noted(suite_file: Write, planned: Plan) -> No
 @pytest.mark.parametrize(
     ("sections", "said"),
     [
-        ({"governance": {"profile": "strict"}}, "governance.profile strict requires fresh, a channel that"),
+        (
+            {"governance": {"profile": "strict"}},
+            "governance.profile strict requires fresh, a channel that needs fresh_config",
+        ),
         (
             {"scoring_config": {"required_channels": ["exposure"]}, "governance": {"profile": "strict"}},
-            "scoring_config.required_channels requires exposure and governance.profile strict requires fresh, channels",
+            "scoring_config.required_channels requires exposure, a channel that no audit of this version runs and "
+            "governance.profile strict requires fresh",
         ),
     ],
 )
@@ -239,6 +243,20 @@ def test_a_suite_that_requires_what_no_audit_runs_is_said_to_end_in_a_review(
     assert document["warning"].startswith(said)
     assert document["warning"].endswith("every audit by this suite ends in a review")
     assert f"and approves no model: {document['warning']}." in document["conclusion"]
+
+
+def test_fresh_items_are_counted_among_the_trials_and_their_tokens(
+    suite_file: Write, planned: Plan, tmp_path: Path
+) -> None:
+    without = planned(suite_file(items=30))
+    rows = [{"id": f"f{n}", "question": f"How many are {n} and {n} and {n}?", "answer": str(3 * n)} for n in range(25)]
+    (tmp_path / "fresh.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    asked = planned(suite_file(items=30, fresh_config={"path": "fresh.jsonl", "sample_size": 20}))
+    assert asked["all_trials"] == without["all_trials"] + 20
+    for row, before in zip(asked["rows"], without["rows"], strict=True):
+        assert row["trials"] == before["trials"] + 20
+        assert row["prompt_tokens"] > before["prompt_tokens"]
+    assert "20 fresh items are asked beside the benchmark" in " ".join(asked["notes"])
 
 
 def test_the_plan_says_what_an_approval_would_rest_on_and_how_the_items_look(

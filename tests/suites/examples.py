@@ -56,6 +56,11 @@ def _of_solver(field: str, value: Any, *, subject: bool = False) -> Any:
     return pytest.param(change, id=f"solver {field}")
 
 
+def _of_fresh(field: str, value: Any, *, subject: bool = False) -> Any:
+    change = Change(f"fresh_config.{field}", value, {"fresh_config.path": "fresh.jsonl"}, subject)
+    return pytest.param(change, id=f"fresh {field}")
+
+
 CHANGES = [
     _change("$schema", "https://schemas.example/audit-suite/v1.0", subject=True),
     _change("audit_suite_id", "other", subject=True),
@@ -170,6 +175,13 @@ CHANGES = [
     _change("decoding_config.seed", 7),
     _change("decoding_config.stop", ["\n"]),
     _change("metric_config.extractor", "numeric"),
+    _of_fresh("path", "other.jsonl", subject=True),
+    _of_fresh("panel_path", "panel.jsonl", subject=True),
+    _of_fresh("sample_size", 100),
+    _of_fresh("id_field", "name"),
+    _of_fresh("question_field", "text"),
+    _of_fresh("choices_field", "options"),
+    _of_fresh("target_field", "right"),
 ]
 #: These have one value only, so that there is no other to change them to.
 UNCHANGEABLE = {"metric_config.name", "protocol_config.templates", f"{_CHECK}.decoding.seed"}
@@ -181,7 +193,7 @@ NOT_WRITTEN = {
     "perturbation_config.min_margin", "dataset_config.cluster_field",
 }  # fmt: skip
 #: Of a section that is absent by default.
-ABSENT = {place.dotted for place in all_places() if place.dotted.startswith(f"{_CHECK}.")}
+ABSENT = {place.dotted for place in all_places() if place.dotted.startswith((f"{_CHECK}.", "fresh_config."))}
 #: What an audit may use is no part of what it finds.
 BESIDE_THE_CARD = {"budget_config.max_trials": 10, "budget_config.max_tokens": 10, "budget_config.max_cost": 0.5}
 

@@ -14,11 +14,11 @@ from scipy.special import expit, logit
 from statsmodels.stats.proportion import confint_proportions_2indep
 
 from proctor.domain.estimate import Estimate
-from proctor.domain.evidence import Verdict
+from proctor.domain.evidence import FreshEvidence, Verdict
 from proctor.domain.suite import GovernanceSection, ScoringSection
 from proctor.evidence.fresh import bootstrap as fresh_bootstrap
 from proctor.evidence.fresh.bootstrap import FreshAnswers, measure_excess, t_quantile, t_upper_tail
-from proctor.evidence.fresh.channel import FreshEvidence, fresh_evidence
+from proctor.evidence.fresh.channel import fresh_evidence
 from proctor.evidence.intervals import score_inflation
 from proctor.evidence.perturbation.channel import perturbation_evidence
 from tests.unit.samples import ends, paired

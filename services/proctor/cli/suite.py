@@ -156,7 +156,7 @@ def schema() -> None:
     default="standard",
     show_default=True,
     help="What stands for fields that are left out: for factual questions or reasoning, or where more rides on it. "
-    "strict requires fresh items, which no audit of this version asks: it always ends in a review.",
+    "strict requires fresh items, which fresh_config names: without them it always ends in a review.",
 )
 def init(file: Path, force: bool, profile: ProfileName) -> None:
     """Write an example suite to start from.

@@ -16,7 +16,7 @@ from proctor.domain.profiles import PROFILES, STANDARD
 from proctor.domain.strict_json import read_document
 from proctor.domain.suite import DatasetSection, GovernanceSection, Suite
 from proctor.formats.benchmark_files import PACKAGED_BENCHMARK
-from proctor.formats.suites import calibration_path, content_digests
+from proctor.formats.suites import calibration_path, content_digests, panel_path
 from proctor.runtime.settings import Settings
 
 _SHA256_CHARACTERS = len("sha256:") + 64
@@ -106,6 +106,11 @@ def card_warnings(suite: Suite, contents: ContentDigests) -> list[str]:
             f"perturbation_config.calibration_path {quoted(calibration)} cannot be read, so the card has no digest of "
             "it"
         )
+    if suite.fresh is not None and contents.fresh is None:
+        warnings.append(f"fresh_config.path {quoted(suite.fresh.path)} cannot be read, so the card has no digest of it")
+    panel = panel_path(suite)
+    if panel is not None and contents.panel is None:
+        warnings.append(f"fresh_config.panel_path {quoted(panel)} cannot be read, so the card has no digest of it")
     return warnings
 
 

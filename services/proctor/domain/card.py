@@ -16,6 +16,7 @@ from proctor.domain.canonical import json_digest
 from proctor.domain.log_origin import CHAT, DECODING_SETTINGS, UNKNOWN, LogOrigin
 from proctor.domain.suite import Suite
 from proctor.domain.suite_plugins import BACKEND, plugins_of
+from proctor.domain.versions import added
 
 
 def evaluator_version() -> str:
@@ -31,6 +32,10 @@ class ContentDigests(Frozen):
     rewordings: str | None = None
     calibration: str | None = None
     """Digest of the calibration of the gate; None where the gate is fixed."""
+    fresh: str | None = added(None, since=3)
+    """Digest of the file of fresh items; None where the suite names none that could be read."""
+    panel: str | None = added(None, since=3)
+    """Digest of the file of what reference models answered; None where the suite names none that could be read."""
 
 
 class ProtocolCard(Frozen):
@@ -91,6 +96,14 @@ def protocol_card(
     ]
     protocol = plain["protocol_config"]
     router_run = {key: protocol["router"].pop(key) for key in ("endpoint", "backend", "served_name")}
+    # Not written where there is none, so that suites keep the fingerprints of the time before it.
+    fresh_run: dict[str, Any] = {}
+    fresh_asked: dict[str, Any] = {}
+    if suite.fresh is not None:
+        section = plain["fresh_config"]
+        fresh_run = {"fresh_path": section.pop("path"), "panel_path": section.pop("panel_path")}
+        digests = {"content_digest": contents.fresh, "panel_digest": contents.panel}
+        fresh_asked = {"fresh": {**section, **digests}}
     limits = {
         key: governance.pop(key) for key in ("review_required_above_cs", "block_deployment_above_contaminated_pct")
     }
@@ -117,6 +130,7 @@ def protocol_card(
                 **privacy,
                 "rewordings_path": rewordings_path,
                 "calibration_path": calibration_path,
+                **fresh_run,
                 "paraphraser": paraphraser_run,
                 "router": router_run,
                 **({"solvers": solvers_run} if solvers_run else {}),
@@ -134,6 +148,7 @@ def protocol_card(
             "protocol": protocol,
             "scoring": scoring,
             "limits": limits,
+            **fresh_asked,
             **profile,
         },
         plugins=plugins_of(suite),

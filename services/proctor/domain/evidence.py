@@ -245,6 +245,37 @@ class NoiseEvidence(HypothesisEvidence):
     """What the comparisons are over where items come in clusters; not written where each is one of its own."""
 
 
+class FreshEvidence(HypothesisEvidence):
+    """Benchmark against fresh items. Accuracies are fractions, excess and its kin are in points."""
+
+    method: str
+    n_benchmark: int
+    n_fresh: int
+    n_reference_models: int
+    paired: bool
+    accuracy_benchmark: Estimate
+    accuracy_fresh: Estimate
+    expected_accuracy: float | None
+    """Benchmark accuracy that the fresh items lead to expect; None where nothing was measured."""
+    excess: Estimate
+    """Benchmark accuracy minus the expected one, in points."""
+    p_value: float
+    scatter_points: float
+    """Standard deviation of clean models about the reference models' curve, beyond the noise of items."""
+    minimum_detectable_points: float
+    """Smallest excess that these samples would find with 80 % power."""
+    extrapolated: bool
+    """Whether the model's accuracy on fresh items lies outside the reference models'."""
+    seed: int
+    replicates: int
+    """Bootstrap replicates drawn; 0 without reference models."""
+    arms: tuple[ArmAccuracy, ...] = ()
+    """The canonical arm and the fresh one, as they were answered."""
+    reference_models: tuple[str, ...] = ()
+    n_left_out: int = 0
+    """Benchmark and fresh items that the audited model or a reference model did not answer."""
+
+
 class Evidence(Frozen):
     """All channels of an audit. A channel that did not run is `not_audited`, never clean."""
 
@@ -252,6 +283,8 @@ class Evidence(Frozen):
     protocol: ProtocolEvidence
     noise: NoiseEvidence | None = Field(default=None, exclude_if=lambda noise: noise is None)
     """Clean against noisy routers, where the suite asks them; not written otherwise."""
+    fresh: FreshEvidence | None = Field(default=None, exclude_if=lambda fresh: fresh is None)
+    """The benchmark against fresh items, where the suite asks such; not written otherwise."""
     others: dict[str, OtherEvidence] = Field(default_factory=dict, exclude_if=lambda others: not others)
     """Channels of plug-ins that the suite requires, by name; not written where there are none."""
     not_audited: dict[str, str]

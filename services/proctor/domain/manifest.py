@@ -15,6 +15,7 @@ from proctor.domain.fidelity import Fidelity
 from proctor.domain.item import Item, Rejection, Variant
 from proctor.domain.suite import Suite
 from proctor.domain.trial import Arm, Completion, Decoding, Outcome, Trial
+from proctor.domain.versions import added
 
 #: Items that are stored, planned and graded together: few enough that a service never holds a large audit whole.
 CHUNK_ITEMS = 1024
@@ -184,3 +185,7 @@ class AuditManifest(Frozen):
     """The routers' model; None where the suite has no routers."""
     asked: dict[str, str] = Field(default_factory=dict, exclude_if=lambda asked: not asked)
     """Stage of a plug-in → digest of the RewriteSet of what its model was asked and said; not written without any."""
+    fresh: str | None = added(None, since=2)
+    """Digest of the ItemIndex of the fresh items; None where the suite asks none."""
+    panel: str | None = added(None, since=2)
+    """Digest of the Panel of reference models that answered both; None where the suite names none."""

@@ -177,6 +177,8 @@ class RunShards(Message):
     decoding: Decoding
     deadline_s: float
     priority: Priority = Priority.NORMAL
+    fresh: bool = added(False, since=2)
+    """Whether fresh items are among what is asked: a worker of before there were any cannot read their shards."""
 
     @property
     def queue(self) -> str:
@@ -226,6 +228,8 @@ class GradeShards(Message):
     extractor: str
     """As the suite names it."""
     shards: tuple[AnsweredShard, ...] = Field(min_length=1)
+    fresh: str | None = added(None, since=2)
+    """Digest of the ItemIndex of the fresh items, where the suite asks such."""
 
 
 class ShardsGraded(Message):
@@ -250,6 +254,8 @@ class ScoreAudit(Message):
     audit_id: str
     manifest: str
     """Digest of the AuditManifest in the artifact store."""
+    fresh: bool = added(False, since=2)
+    """Whether the manifest names fresh items, of which an earlier scorer knows nothing."""
 
 
 class AuditScored(Message):

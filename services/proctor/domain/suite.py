@@ -24,6 +24,7 @@ from proctor.domain.record.sign_off import MAX_APPROVAL_DAYS
 from proctor.domain.routing import ProtocolSection
 from proctor.domain.strategies import NO_VARIANT, STRATEGIES, calls_for
 from proctor.domain.suite_budget import BudgetSection
+from proctor.domain.suite_fresh import FreshSection
 from proctor.domain.suite_types import SERVED_NAME_WORDS, ContentHash, Endpoint, Fraction, Percent, Seed
 from proctor.domain.trial import Decoding
 
@@ -271,9 +272,9 @@ class GovernanceSection(Frozen):
     # Not written where it is the default, so that suites and reports of the time before it keep their bytes.
     profile: ProfileName = Field(default=STANDARD, exclude_if=lambda profile: profile == STANDARD)
     """`strict` requires the channel fresh, because an approval by wordings alone does not rule out memory of short
-    facts; no audit of this version runs that channel, so strict always ends in a review. The others are defaults for
-    fields that the suite leaves out: `factual` lets rewordings be no farther than 0.30 from their items, `reasoning`
-    asks for 0.20 to 0.50, `high_stakes` for four rewordings of each item."""
+    facts; without fresh_config such a suite always ends in a review. The others are defaults for fields that the suite
+    leaves out: `factual` lets rewordings be no farther than 0.30 from their items, `reasoning` asks for 0.20 to 0.50,
+    `high_stakes` for four rewordings of each item."""
     audit_owner: str = Field(default="unassigned", min_length=1, max_length=200)
     """Who answers for the audit; told of reviews and blocks where the operator knows the name, or lets suites name the
     address."""
@@ -355,6 +356,10 @@ class Suite(Frozen):
     decoding: Decoding = Field(default_factory=Decoding, alias="decoding_config")
     metric: MetricSection = Field(default_factory=MetricSection, alias="metric_config")
     budget: BudgetSection = Field(default_factory=BudgetSection, alias="budget_config")
+    # Not written where it is absent, so that suites keep the fingerprints of the time before it.
+    fresh: Annotated[FreshSection | None, Words(example="{…} with path")] = Field(
+        default=None, alias="fresh_config", exclude_if=lambda fresh: fresh is None
+    )
 
     @property
     def required_channels(self) -> tuple[str, ...]:

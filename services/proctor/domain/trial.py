@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema
@@ -49,11 +49,18 @@ class Arm(StrEnum):
     NOISY_ROUTER_7 = "noisy_router_7"
     NOISY_ROUTER_8 = "noisy_router_8"
     NOISY_ROUTER_9 = "noisy_router_9"
+    FRESH = "fresh"
 
     @property
     def is_direct(self) -> bool:
-        """Whether the model is asked the question itself, in some wording, and not through routers."""
-        return self in (Arm.CANONICAL, Arm.PERTURBED)
+        """Whether the model is asked an item of the benchmark itself, in some wording, and not through routers."""
+        return self in DIRECT_ARMS
+
+
+#: The arms in which the benchmark's items are asked themselves, in some wording.
+DIRECT_ARMS: Final = frozenset({Arm.CANONICAL, Arm.PERTURBED})
+#: Those in which routers pass them on.
+ROUTED_ARMS: Final = frozenset(arm for arm in Arm if "_router_" in arm)
 
 
 class Trial(Frozen):

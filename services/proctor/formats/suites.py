@@ -55,12 +55,19 @@ def content_digests(suite: Suite, base: Path, bundle: Path, benchmarks: Path | N
         dataset=_dataset_digest(dataset, base, bundle, benchmarks),
         rewordings=file_digest(base / rewordings) if rewordings is not None else None,
         calibration=file_digest(base / calibration) if calibration is not None else None,
+        fresh=file_digest(base / suite.fresh.path) if suite.fresh is not None else None,
+        panel=file_digest(base / panel) if (panel := panel_path(suite)) is not None else None,
     )
 
 
 def calibration_path(suite: Suite) -> str | None:
     """The calibration that a suite's gate takes its window from; None where the window is the suite's own."""
     return suite.perturbation.calibration_path if suite.perturbation.gate == "calibrated" else None
+
+
+def panel_path(suite: Suite) -> str | None:
+    """The file of what reference models answered; None where the suite names none."""
+    return None if suite.fresh is None else suite.fresh.panel_path
 
 
 def _dataset_digest(dataset: DatasetSection, base: Path, bundle: Path, benchmarks: Path | None) -> str | None:

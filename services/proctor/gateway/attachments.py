@@ -83,7 +83,10 @@ def _placed(suite: Suite, placed: Mapping[str, str]) -> Suite:
             "calibration_path": own(calibration_path(suite)),
         }
     )
-    return suite.model_copy(update={"dataset": dataset, "perturbation": perturbation})
+    fresh = suite.fresh
+    if fresh is not None:
+        fresh = fresh.model_copy(update={"path": own(fresh.path), "panel_path": own(fresh.panel_path)})
+    return suite.model_copy(update={"dataset": dataset, "perturbation": perturbation, "fresh": fresh})
 
 
 def _renamed(text: str, base: Path, placed: Mapping[str, str]) -> str:

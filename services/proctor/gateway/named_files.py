@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from proctor.domain.suite import Suite
-from proctor.formats.suites import calibration_path
+from proctor.formats.suites import calibration_path, panel_path
 
 
 def named_files(suite: Suite) -> dict[str, str]:
@@ -12,5 +12,7 @@ def named_files(suite: Suite) -> dict[str, str]:
         "dataset_config.path": suite.dataset.path,
         "perturbation_config.rewordings_path": suite.perturbation.rewordings_path,
         "perturbation_config.calibration_path": calibration_path(suite),
+        "fresh_config.path": None if suite.fresh is None else suite.fresh.path,
+        "fresh_config.panel_path": panel_path(suite),
     }
     return {name: field for field, name in names.items() if name is not None}

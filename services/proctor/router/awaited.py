@@ -55,7 +55,7 @@ def request_of(audit: AuditView) -> Message | None:
             check=_to_check(audit),
         )
     if audit.record.state is AuditState.SCORING and inputs.manifest is not None:
-        return ScoreAudit(audit_id=audit.audit_id, manifest=inputs.manifest)
+        return ScoreAudit(audit_id=audit.audit_id, manifest=inputs.manifest, fresh=inputs.fresh is not None)
     return None
 
 

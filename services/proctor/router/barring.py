@@ -39,7 +39,10 @@ class Barrier:
         if not self._settings.private_benchmarks:
             return None
         inputs = audit.inputs
-        why = marked_by_name(audit.suite, self._settings) or self._marked_content(inputs.contents.dataset, inputs.items)
+        contents, marked = inputs.contents, self._marked_content
+        why = marked_by_name(audit.suite, self._settings) or marked(contents.dataset, inputs.items)
+        if why is None and inputs.fresh is not None:
+            why = marked(contents.fresh, inputs.fresh)
         return None if why is None else self._not_approved(inputs, why)
 
     def _content(self, dataset: str | None, items: str) -> str | None:

@@ -271,4 +271,5 @@ def _message(audit: AuditView, stage: StageUnderWay, pack: Iterable[LeasedShard]
         decoding=stage.decoding,
         deadline_s=deadline_s,
         priority=audit.inputs.priority,
+        fresh=stage.stage.graded and audit.inputs.fresh is not None,
     )

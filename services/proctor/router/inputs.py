@@ -70,6 +70,10 @@ class AuditInputs(Frozen):
     """Digest of the QuestionSet, where the gate keeps a margin to the benchmark's other items."""
     log: LogOrigin | None = added(None, since=2)
     """Where the answers come from, where they were taken from logs."""
+    fresh: str | None = added(None, since=3)
+    """Digest of the ItemIndex of the fresh items, where the suite asks such."""
+    panel: str | None = added(None, since=3)
+    """Digest of the Panel of reference models, where the suite names one."""
 
     model_digest: str | None = None
     model_digest_verified: bool = False

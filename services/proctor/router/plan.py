@@ -49,6 +49,13 @@ def plan_trials(items: Sequence[Item], variants: Sequence[Variant], prompt: Prom
             )
 
 
+def plan_fresh(items: Iterable[Item], prompt: PromptSection) -> Iterator[Trial]:
+    """One trial a fresh item. Raises as `plan_trials`."""
+    for item in items:
+        text = bounded_prompt(prompt, item.item_id, item.question, item.choices)
+        yield Trial(arm=Arm.FRESH, item_id=item.item_id, prompt=text, choices=item.choices)
+
+
 def plan_shards(trials: Iterable[Trial], *, shard_trials: int = SHARD_TRIALS) -> Iterator[Shard]:
     """Cut trials into shards of one arm and stage, in an order that keeps an item's arms close in time.
 

@@ -14,10 +14,11 @@ from proctor.domain.decision import DecisionEvent
 from proctor.domain.errors import ProctorError
 from proctor.domain.manifest import AuditManifest
 from proctor.domain.messages import AuditScored, GradeShards, ScoreAudit, ShardsGraded
+from proctor.domain.panel import Panel
 from proctor.domain.record.sign_off import ApprovalTerms
 from proctor.evidence.perturbation.clean_control import OnRecord
 from proctor.runtime.artifacts.chunks import StoredItems, StoredVariants
-from proctor.runtime.artifacts.store import get_model
+from proctor.runtime.artifacts.store import ArtifactStore, get_model
 from proctor.runtime.files import write_atomic
 from proctor.runtime.messaging.events import publish_decision
 from proctor.runtime.messaging.tasks import handles, send, worker_artifacts, worker_records, worker_settings
@@ -27,7 +28,7 @@ from proctor.runtime.records.decision_log import NoKey
 from proctor.runtime.records.decisions import decision_of
 from proctor.runtime.signing import Ed25519Key, open_signing_key
 from proctor.runtime.traces import tracing
-from proctor.scorer.channels.channel import ChannelInputs
+from proctor.scorer.channels.channel import ChannelInputs, FreshAsked
 from proctor.scorer.channels.registry import files_of
 from proctor.scorer.grading.ahead import RecentGrades, grade_and_store
 from proctor.scorer.grading.loading import StoredMessages, StoredStage, load_rows, load_shown
@@ -75,7 +76,7 @@ def grade_shards(message: GradeShards) -> None:
     """
     store = worker_artifacts()
     try:
-        targets = _targets.get(store, message.items, message.extractor)
+        targets = _targets.get(store, message.items, message.extractor, message.fresh)
     except (ProctorError, ValidationError) as error:
         logger.warning("audit %s: nothing is graded before its end: %s", message.audit_id, error)
         return
@@ -95,12 +96,13 @@ def _decide(audit_id: str, manifest: AuditManifest) -> DecisionEvent:
     manifest = manifest.model_copy(update={"answered": _recent.filled_in(manifest.answered)})
     items, variants = StoredItems(store, manifest.items), StoredVariants(store, manifest.variants)
     made = variants.summary()
-    targets = _targets.get(store, manifest.items, suite.metric.extractor)
+    targets = _targets.get(store, manifest.items, suite.metric.extractor, manifest.fresh)
     with tracing.span("load grades"):
         rows = load_rows(store, manifest, targets)
     clean_models = OnRecord(made.controls, manifest.model_digest, variants.index.rewordings_digest)
     stages = {kind: StoredStage(store, digest) for kind, digest in manifest.asked.items()}
-    inputs = ChannelInputs(suite, items, rows, clean_models, StoredMessages(store, manifest), stages)
+    asked = _fresh(store, manifest)
+    inputs = ChannelInputs(suite, items, rows, clean_models, StoredMessages(store, manifest), stages, asked)
     with tracing.span("weigh"):
         result = score(inputs)
     decision = with_origin(result.decision, manifest.card)
@@ -143,6 +145,14 @@ def _decide(audit_id: str, manifest: AuditManifest) -> DecisionEvent:
         metrics.decided(event.outcome)
     lay_down_attestations(records, worker_settings().home, audit_id)
     return event
+
+
+def _fresh(store: ArtifactStore, manifest: AuditManifest) -> FreshAsked | None:
+    """The fresh items of an audit, and what reference models answered; None where it asked none."""
+    if manifest.fresh is None:
+        return None
+    panel = None if manifest.panel is None else get_model(store, manifest.panel, Panel)
+    return FreshAsked(StoredItems(store, manifest.fresh), panel)
 
 
 def _signing_key() -> Ed25519Key | NoKey:

@@ -25,6 +25,7 @@ from proctor.evidence.planning.families import FAMILIES, Family
 from proctor.evidence.planning.simulated_audits import Limits
 from proctor.formats.benchmark_files import benchmark_file
 from proctor.formats.clusters import related_notes
+from proctor.formats.fresh import load_fresh
 from proctor.formats.items import load_items, select_items
 from proctor.scorer.channels.channel import ChannelPlan
 from proctor.scorer.channels.plugin_calls import plan_of_plugin
@@ -57,6 +58,13 @@ class Benchmark(NamedTuple):
     available: int | None
     """Items of the whole benchmark."""
     notes: tuple[str, ...]
+    fresh: tuple[Item, ...] | int = ()
+    """The fresh items that would be asked; their number alone where the benchmark cannot be read here."""
+
+    @property
+    def n_fresh(self) -> int:
+        """How many fresh items are asked."""
+        return self.fresh if isinstance(self.fresh, int) else len(self.fresh)
 
     @property
     def clusters(self) -> ClusterSizes | None:
@@ -72,6 +80,7 @@ class PlanRow(NamedTuple):
     own: bool
     """Whether it is the suite's own number."""
     trials: int
+    """Those of the fresh items among them."""
     prompt_tokens: int | None
     output_tokens_at_most: int
     cost: float | None
@@ -151,11 +160,16 @@ def plan_audit(
     limits, own, n = Limits.of(suite), suite.perturbation.num_variants_per_item, benchmark.n
     clusters = benchmark.clusters
     prompt_bytes = None if benchmark.items is None else _prompt_bytes(suite, benchmark.items)
+    n_fresh, fresh_bytes = benchmark.n_fresh, 0
+    if not isinstance(benchmark.fresh, int):
+        fresh_bytes = _prompt_bytes(suite, benchmark.fresh)
     rows = []
     for variants in sorted({*VARIANTS, own}):
         progress(f"simulating audits with {variants} variants an item")
-        trials = n * (1 + variants)
-        prompt = None if prompt_bytes is None else math.ceil(prompt_bytes * (1 + variants) / BYTES_PER_TOKEN)
+        trials = n * (1 + variants) + n_fresh
+        prompt = None
+        if prompt_bytes is not None:
+            prompt = math.ceil((prompt_bytes * (1 + variants) + fresh_bytes) / BYTES_PER_TOKEN)
         output = trials * suite.decoding.max_tokens
         rows.append(
             PlanRow(
@@ -201,6 +215,7 @@ def plan_audit(
         alpha=suite.scoring.significance_alpha,
         budget=suite.budget,
         all_trials=n * (1 + own)
+        + n_fresh
         + rewording_calls(suite, n)
         + answering_calls(suite, n)
         + stage_calls(suite, n)
@@ -208,6 +223,7 @@ def plan_audit(
         notes=(
             *benchmark.notes,
             *_of_clusters(clusters),
+            *_of_fresh(suite, n_fresh),
             *_reservations(suite, n),
             *(line for one in of_channels for line in one.lines),
         ),
@@ -226,7 +242,7 @@ def read_benchmark(
     be said is then said of the sample size. A file that is named and cannot be read is a mistake.
 
     Raises:
-        BadInputError: for such a file, or one that holds what is no item or no rewording.
+        BadInputError: for such a file, or one that holds what is no item, no fresh item or no rewording.
     """
     dataset = suite.dataset
     if dataset.hub_id is None and benchmark_file(dataset, base, bundle, benchmarks) is None:
@@ -242,14 +258,32 @@ def read_benchmark(
     except ProctorError as error:
         return _unread(suite, str(error))
     items = select_items(loaded.items, dataset)
+    fresh = load_fresh(suite, base, loaded.items)
     notes = (*loaded.notes(dataset), *related_notes(items, dataset), *_imported(suite, base, items))
-    return Benchmark(items, len(items), len(loaded.items), notes)
+    if fresh is not None:
+        notes += fresh.notes
+    return Benchmark(items, len(items), len(loaded.items), notes, () if fresh is None else fresh.items)
 
 
 def _unread(suite: Suite, reason: str) -> Benchmark:
     size = suite.dataset.sample_size
     note = f"planned for sample_size, {size:,} items, and without prompt tokens, because the items are not read: "
-    return Benchmark(None, size, None, (note + reason,))
+    return Benchmark(None, size, None, (note + reason,), 0 if suite.fresh is None else suite.fresh.sample_size)
+
+
+def _of_fresh(suite: Suite, n_fresh: int) -> tuple[str, ...]:
+    """What the trials and the chances have of the fresh items."""
+    if suite.fresh is None:
+        return ()
+    panel = (
+        ""
+        if suite.fresh.panel_path is not None
+        else ("; without a panel of reference models, fresh items that are simply harder look like memory")
+    )
+    return (
+        f"{n_fresh:,} fresh items are asked beside the benchmark, once each, and counted among the trials; chances of "
+        f"approval and shares found are those of the rewordings alone{panel}",
+    )
 
 
 def _of_clusters(clusters: ClusterSizes | None) -> tuple[str, ...]:

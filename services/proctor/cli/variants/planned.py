@@ -17,12 +17,17 @@ def hold_direct(suite: Suite) -> None:
     """Refuse a suite whose audit asks more than each wording once, directly.
 
     Raises:
-        BadInputError: where it has prompt routers, or a stage of a plug-in.
+        BadInputError: where it has prompt routers, fresh items, or a stage of a plug-in.
     """
     if suite.protocol.asks_routers:
         raise BadInputError(
             f"{suite.audit_suite_id} asks through routers, whose messages only an audit brings about; use "
             "`proctor audit run`, or a suite whose protocol_config.protocol is direct"
+        )
+    if suite.fresh is not None:
+        raise BadInputError(
+            f"{suite.audit_suite_id} asks fresh items beside its benchmark, which only an audit does so far; use "
+            "`proctor audit run`, or leave fresh_config out"
         )
     if suite.protocol.stages:
         raise BadInputError(

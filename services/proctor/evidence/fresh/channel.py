@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from proctor.domain.base import Frozen
-from proctor.domain.evidence import Estimate, Verdict
+from proctor.domain.evidence import Estimate, FreshEvidence, Verdict
 from proctor.domain.levels import POWER
 from proctor.evidence.fresh import statements
 from proctor.evidence.fresh.bootstrap import Excess, FreshAnswers, measure_excess, t_quantile, t_upper_tail
@@ -20,35 +19,6 @@ from proctor.evidence.fresh.hardness import MODELS_FOR_SLOPE
 from proctor.evidence.intervals import wilson, z_quantile
 
 REPLICATES = 2_000
-
-
-class FreshEvidence(Frozen):
-    """Benchmark against fresh items. Accuracies are fractions, excess and its kin are in points."""
-
-    verdict: Verdict
-    reasons: tuple[str, ...]
-    null_hypothesis: str
-    method: str
-    n_benchmark: int
-    n_fresh: int
-    n_reference_models: int
-    paired: bool
-    accuracy_benchmark: Estimate
-    accuracy_fresh: Estimate
-    expected_accuracy: float | None
-    """Benchmark accuracy that the fresh items lead to expect; None where nothing was measured."""
-    excess: Estimate
-    """Benchmark accuracy minus the expected one, in points."""
-    p_value: float
-    scatter_points: float
-    """Standard deviation of clean models about the reference models' curve, beyond the noise of items."""
-    minimum_detectable_points: float
-    """Smallest excess that these samples would find with 80 % power."""
-    extrapolated: bool
-    """Whether the model's accuracy on fresh items lies outside the reference models'."""
-    seed: int
-    replicates: int
-    """Bootstrap replicates drawn; 0 without reference models."""
 
 
 def fresh_evidence(

@@ -13,6 +13,11 @@ _SAME_SLOPE = (
     "With fewer than five reference models the fresh items are taken to be harder for every model alike, in logits."
 )
 
+CLUSTERED = (
+    "Items come in clusters, and these bounds take every item as independent: they say less than they seem to, and "
+    "settle nothing."
+)
+
 
 def null_hypothesis(reference_models: int) -> str:
     """What a small p speaks against."""

@@ -194,6 +194,11 @@ class ReferenceModel:
         self._network = network.to(self._device).eval()
         self._exact = copy.deepcopy(self._network).double()
 
+    @property
+    def network(self) -> Network:
+        """The weights that answer; who trains on takes a copy."""
+        return self._network
+
     @classmethod
     def load(cls, folder: Path, device: str = "cpu") -> ReferenceModel:
         """Read `model.safetensors` and `vocabulary.json`.

@@ -7,11 +7,11 @@ from itertools import chain
 
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.manifest import AuditManifest, VariantChunk, VariantIndex
-from proctor.domain.trial import ANSWER_STAGE, Decoding, Shard
+from proctor.domain.trial import ANSWER_STAGE, Decoding, Shard, Trial
 from proctor.router import rewrites
 from proctor.router.audit import AuditView
-from proctor.router.plan import plan_shards, plan_trials
-from proctor.router.stages.documents import items_of_part, rewrite_set, variant_index
+from proctor.router.plan import plan_fresh, plan_shards, plan_trials
+from proctor.router.stages.documents import item_index, items_of_part, rewrite_set, variant_index
 from proctor.router.stages.outcome import StageOutcome
 from proctor.router.stages.stage import Ending, Stage, StageParts
 from proctor.router.submit.endpoints import paraphrase_model, router_model
@@ -22,7 +22,11 @@ from proctor.runtime.records.audit_state import AuditState
 
 
 class AnswerStage(Stage):
-    """The last stage of every audit. Its parts are the chunks of the variants, which are those of the items."""
+    """The last stage of every audit. Its parts are the chunks of the variants, which are those of the items.
+
+    Fresh items come in chunks of their own, one with each part, so that they are asked in the same hours; what is left
+    of either makes parts by itself.
+    """
 
     kind = ANSWER_STAGE
     state = AuditState.ANSWERING
@@ -47,23 +51,36 @@ class AnswerStage(Stage):
         return audit.suite.decoding
 
     def parts(self, audit: AuditView, store: ArtifactStore) -> StageParts:
-        """One a chunk of variants."""
+        """One a chunk of variants, with one of the fresh items."""
         variants = _variants(audit, store)
         # Without a single rewording there is no part: nothing could be compared.
         if variants.n_variants == 0:
             return StageParts(0, 0)
-        n_direct = variants.n_items_with_variants + variants.n_variants
-        return StageParts(len(variants.chunks), n_direct if audit.inputs.transmitted is None else None)
+        n_direct, n_parts = variants.n_items_with_variants + variants.n_variants, len(variants.chunks)
+        if audit.inputs.fresh is not None:
+            fresh = item_index(store, audit.inputs.fresh)
+            n_direct, n_parts = n_direct + fresh.n_items, max(n_parts, len(fresh.chunks))
+        return StageParts(n_parts, n_direct if audit.inputs.transmitted is None else None)
 
     def shards(self, audit: AuditView, store: ArtifactStore, part: int, shard_trials: int) -> Iterator[Shard]:
-        """Those of one chunk: items and variants, then what routers passed on of them."""
+        """Those of one chunk: items and variants, then what routers passed on of them; and a chunk of fresh items."""
+        trials = chain(self._of_benchmark(audit, store, part), self._of_fresh(audit, store, part))
+        return plan_shards(trials, shard_trials=shard_trials)
+
+    def _of_benchmark(self, audit: AuditView, store: ArtifactStore, part: int) -> Iterator[Trial]:
+        chunks = _variants(audit, store).chunks
+        if part >= len(chunks):
+            return
         items = items_of_part(store, audit.inputs.items, part).items
-        variants = get_model(store, _variants(audit, store).chunks[part], VariantChunk).variants
-        trials = plan_trials(items, variants, audit.suite.prompt)
+        yield from plan_trials(items, get_model(store, chunks[part], VariantChunk).variants, audit.suite.prompt)
         if audit.inputs.transmitted is not None:
             messages = messages_of(store, rewrite_set(store, audit.inputs.transmitted), part)
-            trials = chain(trials, plan_workers(items, audit.suite.protocol, messages))
-        return plan_shards(trials, shard_trials=shard_trials)
+            yield from plan_workers(items, audit.suite.protocol, messages)
+
+    def _of_fresh(self, audit: AuditView, store: ArtifactStore, part: int) -> Iterator[Trial]:
+        fresh = audit.inputs.fresh
+        if fresh is not None and part < len(item_index(store, fresh).chunks):
+            yield from plan_fresh(items_of_part(store, fresh, part).items, audit.suite.prompt)
 
     def ending(self, audit: AuditView, outcome: StageOutcome, store: ArtifactStore) -> Ending:
         """On to the scorer, with everything that it needs."""
@@ -87,6 +104,8 @@ class AnswerStage(Stage):
             paraphraser=None if reworder is None else rewrites.facts(store, reworder, said),
             transmitted=inputs.transmitted,
             router=None if router is None else rewrites.facts(store, router, transmitted),
+            fresh=inputs.fresh,
+            panel=inputs.panel,
             asked={kind: asking.said for kind, asking in inputs.asked.items() if asking.said is not None},
         )
         return Ending({"manifest": put_model(store, manifest)}, after=AuditState.SCORING)

@@ -7,17 +7,22 @@ from pathlib import Path
 from typing import NamedTuple
 
 from proctor.domain.card import ContentDigests
+from proctor.domain.errors import BadInputError
 from proctor.domain.gate_calibration import WITHOUT_MARGIN
 from proctor.domain.hub import NO_HUB, HubAccess
 from proctor.domain.item import Item
 from proctor.domain.log_origin import LogOrigin
 from proctor.domain.manifest import ItemSet, QuestionSet
+from proctor.domain.panel import Panel
 from proctor.domain.suite import Suite
 from proctor.formats.clusters import related_notes
+from proctor.formats.fresh import load_fresh
 from proctor.formats.gate_calibration import parse_gate_calibration
 from proctor.formats.items import load_items, select_items
 from proctor.formats.named_file import read_named_file
-from proctor.formats.suites import calibration_path, content_digests
+from proctor.formats.panel import panel_notes, parse_panel
+from proctor.formats.suites import calibration_path, content_digests, panel_path
+from proctor.grading.extractors import resolve_extractor
 from proctor.router.submit.allowed import hold_private
 from proctor.router.submit.endpoints import asked_endpoints
 from proctor.router.submit.privacy import private_by_content
@@ -39,6 +44,10 @@ class AuditData(NamedTuple):
     """Of the whole benchmark; None where the gate keeps no margin to its other items."""
     notes: tuple[str, ...]
     """What a person should know of the data, e.g. that the file holds fewer items than the sample asks for."""
+    fresh: ItemSet | None = None
+    """The fresh items; None where the suite asks none."""
+    panel: Panel | None = None
+    """What reference models answered to both; None where the suite names none."""
     log: LogOrigin | None = None
     """Where the answers come from, where they were taken from logs and nobody is asked."""
 
@@ -60,8 +69,8 @@ def gather(
             be too large.
     """
     loaded = load_items(suite.dataset, base, bundle, benchmarks, hub=hub)
-    rewordings = _named_file("rewordings_path", suite.perturbation.rewordings_path, base)
-    calibration = _named_file("calibration_path", calibration_path(suite), base)
+    rewordings = _named_file("perturbation_config.rewordings_path", suite.perturbation.rewordings_path, base)
+    calibration = _named_file("perturbation_config.calibration_path", calibration_path(suite), base)
     min_margin, notes = suite.perturbation.min_margin, loaded.notes(suite.dataset)
     if calibration is not None:
         learned = parse_gate_calibration(calibration, str(base / str(calibration_path(suite))))
@@ -71,7 +80,13 @@ def gather(
     items = select_items(loaded.items, suite.dataset)
     if suite.protocol.asks_routers:
         check_options(items)
-    check_sizes(items, suite)
+    fresh = load_fresh(suite, base, loaded.items)
+    panel, noted = None, tuple[str, ...]()
+    if fresh is not None:
+        _hold_alike(fresh.items, items, suite.metric.extractor)
+        panel, noted = _panel(suite, base, items, fresh.items)
+        notes += (*fresh.notes, *noted)
+    check_sizes(items, suite, () if fresh is None else fresh.items)
     return AuditData(
         suite=suite,
         items=ItemSet(items=items),
@@ -80,6 +95,8 @@ def gather(
         contents=content_digests(suite, base, bundle, benchmarks),
         questions=None if min_margin is None else question_set(loaded.items),
         notes=(*notes, *related_notes(items, suite.dataset)),
+        fresh=None if fresh is None else ItemSet(items=fresh.items),
+        panel=panel,
     )
 
 
@@ -89,7 +106,32 @@ def question_set(items: Sequence[Item]) -> QuestionSet:
 
 
 def _named_file(field: str, name: str | None, base: Path) -> bytes | None:
-    return None if name is None else read_named_file(base / name, f"perturbation_config.{field}")
+    return None if name is None else read_named_file(base / name, field)
+
+
+def _hold_alike(fresh: Sequence[Item], items: Sequence[Item], extractor: str) -> None:
+    """Raises BadInputError where answers to fresh items would be read in another way than those to the benchmark."""
+    own, other = resolve_extractor(extractor, fresh), resolve_extractor(extractor, items)
+    if own.name != other.name:
+        raise BadInputError(
+            f"fresh_config.path: answers to the fresh items would be read as {own.name}, and those to the benchmark as "
+            f"{other.name}, so that their accuracies could not be compared; make them of the same kind, or name one in "
+            "metric_config.extractor"
+        )
+
+
+def _panel(
+    suite: Suite, base: Path, items: Sequence[Item], fresh: Sequence[Item]
+) -> tuple[Panel | None, tuple[str, ...]]:
+    """What reference models answered, with what a person should know of it."""
+    name = panel_path(suite)
+    data = _named_file("fresh_config.panel_path", name, base)
+    if data is None:
+        return None, ()
+    source = str(base / str(name))
+    panel = parse_panel(data, source)
+    ids = ({item.item_id for item in items}, {item.item_id for item in fresh})
+    return panel, panel_notes(panel, *ids, source)
 
 
 def hold_content_private(data: AuditData, settings: Settings) -> None:
@@ -99,6 +141,8 @@ def hold_content_private(data: AuditData, settings: Settings) -> None:
         BadInputError: when an endpoint of the suite is not approved for such.
     """
     why = private_by_content(data.contents.dataset, data.items.items, settings)
+    if why is None and data.fresh is not None:
+        why = private_by_content(data.contents.fresh, data.fresh.items, settings)
     asked = asked_endpoints(data.suite, settings) if data.log is None else solver_endpoints(data.suite, settings)
     for field, found in asked.items():
         hold_private(why, found, field)

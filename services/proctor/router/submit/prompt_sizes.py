@@ -24,7 +24,7 @@ MAX_PROMPTS_BYTES: Final = 1 << 36
 _SHORT: Final = 4096
 
 
-def check_sizes(items: Sequence[Item], suite: Suite) -> None:
+def check_sizes(items: Sequence[Item], suite: Suite, fresh: Sequence[Item] = ()) -> None:
     """Refuse a suite whose prompts would be too large, each by itself or all together.
 
     Rewordings are counted as long as what they reword; each is measured again when its prompt is planned.
@@ -39,6 +39,8 @@ def check_sizes(items: Sequence[Item], suite: Suite) -> None:
         texts += wordings * (utf8_bytes(item.question) + sum(map(utf8_bytes, item.choices)))
     if (check := suite.perturbation.answering_check) is not None:
         prompts *= 1 + check.samples * len(check.solvers)
+    for item in fresh:
+        prompts += _checked(suite.prompt, item.item_id, item.question, item.choices, None)
     _check_sum(texts, MAX_WORDINGS_BYTES, "items and the rewordings of them", len(items), suite)
     _check_sum(prompts, MAX_PROMPTS_BYTES, "prompts of the items and of the rewordings", len(items), suite)
 

@@ -131,6 +131,8 @@ def submit(
         questions=put_model(artifacts, data.questions) if data.questions is not None else None,
         contents=data.contents,
         log=data.log,
+        fresh=put_items(artifacts, data.fresh) if data.fresh is not None else None,
+        panel=put_model(artifacts, data.panel) if data.panel is not None else None,
         **steered,
     )
     detail: dict[str, Any] = {"priority": priority.value} | ({} if request is None else {"request": request})

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from proctor.domain.channel_results import ChannelEvidence, Figure, OtherEvidence, Section, Verdict
 from proctor.domain.item import Item
 from proctor.domain.limitation import Limitation
+from proctor.domain.panel import Panel
 from proctor.domain.suite import Suite
 from proctor.domain.trial import Arm
 from proctor.evidence.perturbation.clean_control import NONE_ON_RECORD, OnRecord
@@ -25,6 +26,14 @@ StoredCalls = Iterable[Call]
 """The calls of a stage with what came back, read as `Messages` are."""
 #: What a channel says of itself.
 _TEXTS: Final = ("compares", "null_hypothesis", "needs", "gap")
+
+
+class FreshAsked(NamedTuple):
+    """The fresh items that an audit asked."""
+
+    items: Sequence[Item]
+    panel: Panel | None
+    """What reference models answered to these and to the benchmark; None where the suite names none."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +51,8 @@ class ChannelInputs:
     """What the routers wrote; nothing where the suite asks none."""
     stages: Mapping[str, StoredCalls] = field(default_factory=dict)
     """What was asked and said in the stages of plug-ins, by the stage's kind."""
+    fresh: FreshAsked | None = None
+    """None where the suite asks no fresh items."""
 
 
 class NotAudited(NamedTuple):

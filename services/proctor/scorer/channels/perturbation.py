@@ -32,7 +32,9 @@ class PerturbationChannel(Channel):
     def weigh(self, inputs: ChannelInputs) -> PerturbationEvidence:
         """Pair the direct answers by item, choose a control where a clean model is on record, and weigh them."""
         suite, rows = inputs.suite, inputs.rows
-        paired = pair_answers(rows.answers(direct=True), rows.item_ids, cluster_labels(inputs.items))
+        # The rows have the fresh items too, which have no part in this.
+        item_ids = rows.item_ids[: len(inputs.items)]
+        paired = pair_answers(rows.answers(direct=True), item_ids, cluster_labels(inputs.items))
         found = perturbation_evidence(
             paired,
             suite.scoring,

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from proctor.domain.errors import StoreError
 from proctor.domain.manifest import GradeSet
-from proctor.domain.trial import Arm, Outcome, Shard
+from proctor.domain.trial import DIRECT_ARMS, ROUTED_ARMS, Arm, Outcome, Shard
 from proctor.evidence.answers import Answer
 
 _ARMS: Final = tuple(Arm)
@@ -48,7 +48,7 @@ class Rows(NamedTuple):
     """Columns of equal length, a row a trial, each trial once."""
 
     item_ids: Sequence[str]
-    """All items of the audit; a row's item is a place in it."""
+    """All items of the audit, the fresh ones after the benchmark's; a row's item is a place in it."""
     arms: Bytes
     items: Places
     states: Bytes
@@ -57,8 +57,12 @@ class Rows(NamedTuple):
     """The place of the row's shard among those that were added."""
 
     def answers(self, *, direct: bool) -> Iterator[Answer]:
-        """The rows as the evidence takes them: the answers that the model was asked for directly, or the others."""
-        wanted = np.flatnonzero(_DIRECT[self.arms] == direct)
+        """The rows as the evidence takes them: the benchmark asked directly, or through routers."""
+        return self.answers_in(DIRECT_ARMS if direct else ROUTED_ARMS)
+
+    def answers_in(self, arms: Collection[Arm]) -> Iterator[Answer]:
+        """The rows of these arms as the evidence takes them."""
+        wanted = np.flatnonzero(np.isin(self.arms, [_ARM_CODES[arm] for arm in arms]))
         for start in range(0, wanted.size, _BLOCK):
             block = wanted[start : start + _BLOCK]
             columns = (self.arms[block], self.items[block], self.states[block], self.truncated[block])

@@ -22,15 +22,16 @@ class Targets(NamedTuple):
 
     extractor: Extractor
     by_item: Mapping[str, str]
-    """Item id → target, in the order in which the items were drawn."""
+    """Item id → target, in the order in which the items were drawn, the fresh ones after the benchmark's."""
 
 
-def load_targets(store: ArtifactStore, items: str, extractor: str) -> Targets:
+def load_targets(store: ArtifactStore, items: str, extractor: str, fresh: str | None = None) -> Targets:
     """Read what an ItemIndex says is right.
 
     Args:
         items: digest of the ItemIndex.
-        extractor: as the suite names it.
+        extractor: as the suite names it; the benchmark's items alone say which one that is.
+        fresh: digest of the ItemIndex of the fresh items, if there are any.
 
     Raises:
         BadInputError: the extractor cannot read the items' answers.
@@ -43,7 +44,10 @@ def load_targets(store: ArtifactStore, items: str, extractor: str) -> Targets:
             by_item[item.item_id] = item.target
             yield item
 
-    return Targets(resolve_extractor(extractor, noted()), by_item)
+    resolved = resolve_extractor(extractor, noted())
+    if fresh is not None:
+        by_item |= {item.item_id: item.target for item in StoredItems(store, fresh)}
+    return Targets(resolved, by_item)
 
 
 class TargetsCache:
@@ -52,15 +56,15 @@ class TargetsCache:
     def __init__(self, *, max_audits: int = _MAX_AUDITS, max_items: int = _MAX_ITEMS) -> None:
         """Hold at most so many audits, with at most so many items together; the latest is held whatever its size."""
         self._max_audits, self._max_items = max_audits, max_items
-        self._held: OrderedDict[tuple[str, str], Targets] = OrderedDict()
+        self._held: OrderedDict[tuple[str, str, str | None], Targets] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, store: ArtifactStore, items: str, extractor: str) -> Targets:
+    def get(self, store: ArtifactStore, items: str, extractor: str, fresh: str | None = None) -> Targets:
         """As `load_targets`, of which the result is kept."""
-        key = items, extractor
+        key = items, extractor, fresh
         with self._lock:
             if (held := self._held.get(key)) is None:
-                held = self._held[key] = load_targets(store, items, extractor)
+                held = self._held[key] = load_targets(store, items, extractor, fresh)
             self._held.move_to_end(key)
             while len(self._held) > 1 and self._is_full():
                 self._held.popitem(last=False)
