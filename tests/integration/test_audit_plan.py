@@ -252,7 +252,6 @@ def test_fresh_items_are_counted_among_the_trials_and_their_tokens(
     rows = [{"id": f"f{n}", "question": f"How many are {n} and {n} and {n}?", "answer": str(3 * n)} for n in range(25)]
     (tmp_path / "fresh.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     asked = planned(suite_file(items=30, fresh_config={"path": "fresh.jsonl", "sample_size": 20}))
-    assert asked["all_trials"] == without["all_trials"] + 20
     for row, before in zip(asked["rows"], without["rows"], strict=True):
         assert row["trials"] == before["trials"] + 20
         assert row["prompt_tokens"] > before["prompt_tokens"]

@@ -11,7 +11,7 @@ import pytest
 
 from proctor.domain.errors import BadInputError
 from proctor.domain.manifest import AuditManifest, CompletionSet
-from proctor.domain.messages import Reconcile, RunShards, ScoreAudit
+from proctor.domain.messages import BuildVariants, EndpointProbed, Reconcile, RunShards, ScoreAudit, StartAudit
 from proctor.domain.panel import Panel
 from proctor.domain.trial import Arm, Completion, Shard, Trial
 from proctor.router import tasks
@@ -19,7 +19,7 @@ from proctor.router.audit import view
 from proctor.router.awaited import request_of
 from proctor.runtime.artifacts.chunks import get_items
 from proctor.runtime.artifacts.store import get_model, put_model
-from tests.integration.router_support import Bench, router_bench
+from tests.integration.router_support import PINNED, Bench, router_bench
 
 N_FRESH = 40
 
@@ -62,6 +62,15 @@ def test_a_worker_of_before_is_not_handed_shards_that_it_could_not_read(bench: B
     bench.to_answering()
     message = next(one for one in bench.sent if isinstance(one, RunShards))
     assert (message.fresh, message.version) == (True, 2)
+
+
+def test_what_rewords_is_told_nothing_of_them(bench: Bench) -> None:
+    audit = bench.submit()
+    tasks.start(StartAudit(audit_id=audit))
+    tasks.endpoint_probed(EndpointProbed(audit_id=audit, ok=True, model_digest=PINNED, server="test"))
+    (message,) = bench.take(BuildVariants)
+    assert message.version == 1
+    assert "fresh" not in json.dumps(message.plain())
 
 
 def test_the_manifest_and_the_messages_name_the_fresh_items(bench: Bench) -> None:

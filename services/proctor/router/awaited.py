@@ -50,7 +50,8 @@ def request_of(audit: AuditView) -> Message | None:
             calibration=inputs.calibration,
             questions=inputs.questions,
             benchmark=audit.suite.dataset.benchmark_name,
-            contents=inputs.contents,
+            # Nothing of the fresh items, which are not reworded: an earlier worker reads the message then.
+            contents=inputs.contents.model_copy(update={"fresh": None, "panel": None}),
             rewrites=inputs.rewrites,
             check=_to_check(audit),
         )
