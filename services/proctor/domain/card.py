@@ -6,7 +6,7 @@ evaluator version, model and run configuration, contamination policy).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from pydantic import Field
 
@@ -36,6 +36,10 @@ class ContentDigests(Frozen):
     """Digest of the file of fresh items; None where the suite names none that could be read."""
     panel: str | None = added(None, since=3)
     """Digest of the file of what reference models answered; None where the suite names none that could be read."""
+
+    def of_benchmark(self) -> Self:
+        """Those of the benchmark and its rewordings alone."""
+        return self.model_copy(update={"fresh": None, "panel": None})
 
 
 class ProtocolCard(Frozen):

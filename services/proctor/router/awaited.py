@@ -51,7 +51,7 @@ def request_of(audit: AuditView) -> Message | None:
             questions=inputs.questions,
             benchmark=audit.suite.dataset.benchmark_name,
             # Nothing of the fresh items, which are not reworded: an earlier worker reads the message then.
-            contents=inputs.contents.model_copy(update={"fresh": None, "panel": None}),
+            contents=inputs.contents.of_benchmark(),
             rewrites=inputs.rewrites,
             check=_to_check(audit),
         )
