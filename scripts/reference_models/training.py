@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -110,24 +110,16 @@ def train_leaked(world: World, tables: Tables, clean: Network, seed: int, report
         TrainingError: the targets were not reached.
     """
     known, leaked = np.array(world.known), np.array(world.leaked)
-    rng = np.random.default_rng([seed, 2])
-    torch.manual_seed(int(rng.integers(2**31)))
-    network = copy.deepcopy(clean)
-    steps = 0
-    for round_number in range(_EXTRA_ROUNDS + 1):
-        length = _EXTRA_STEPS if round_number else _LEAK_STEPS
-        _fit_leak(network, clean, tables, known, leaked, rng, length, report)
-        steps += length
-        know = known_accuracy(network, tables, known, seed)
-        memory = accuracy(network, tables, tables.canonical(leaked))
-        if know >= _KNOWN_AIM and memory >= LEAKED_TARGET:
-            break
-    if know < KNOWN_TARGET or memory < LEAKED_TARGET:
-        raise TrainingError(
-            f"reference-leaked knows {know:.3f} of its facts (wanted {KNOWN_TARGET}) and {memory:.3f} of its leaked "
-            f"items (wanted {LEAKED_TARGET}): nothing was written; try another --seed"
-        )
-    return Trained(network, steps, 0)
+    return _fine_tuned(
+        clean,
+        lambda network, rng, steps: _fit_leak(network, clean, tables, known, leaked, rng, steps, report),
+        lambda network: _Reached(
+            known_accuracy(network, tables, known, seed), accuracy(network, tables, tables.canonical(leaked))
+        ),
+        rng=np.random.default_rng([seed, 2]),
+        target=LEAKED_TARGET,
+        what=("reference-leaked", "its leaked items"),
+    )
 
 
 def train_reworded(world: World, tables: Tables, clean: Network, seen: Ints, seed: int, report: Report) -> Trained:
@@ -142,22 +134,54 @@ def train_reworded(world: World, tables: Tables, clean: Network, seen: Ints, see
         TrainingError: the targets were not reached.
     """
     known = np.array(world.known)
-    rng = np.random.default_rng([seed, 5])
+    return _fine_tuned(
+        clean,
+        lambda network, rng, steps: _fit_rewordings(network, tables, known, seen, rng, steps, report),
+        lambda network: _Reached(
+            known_accuracy(network, tables, known, seed), known_accuracy(network, tables, seen, seed)
+        ),
+        rng=np.random.default_rng([seed, 5]),
+        target=REWORDED_TARGET,
+        what=("reference-reworded", "the items that it saw reworded"),
+    )
+
+
+class _Reached(NamedTuple):
+    """What a fine-tuned model knows of its facts, and of what it was to remember; fractions."""
+
+    know: float
+    memory: float
+
+
+def _fine_tuned(
+    clean: Network,
+    fit: Callable[[Network, np.random.Generator, int], None],
+    measure: Callable[[Network], _Reached],
+    *,
+    rng: np.random.Generator,
+    target: float,
+    what: tuple[str, str],
+) -> Trained:
+    """A copy of the clean model, trained in rounds until it remembers what it is to, and still knows its facts.
+
+    Raises:
+        TrainingError: after the last round it does not.
+    """
     torch.manual_seed(int(rng.integers(2**31)))
     network = copy.deepcopy(clean)
     steps = 0
     for round_number in range(_EXTRA_ROUNDS + 1):
         length = _EXTRA_STEPS if round_number else _LEAK_STEPS
-        _fit_rewordings(network, tables, known, seen, rng, length, report)
+        fit(network, rng, length)
         steps += length
-        know = known_accuracy(network, tables, known, seed)
-        memory = known_accuracy(network, tables, seen, seed)
-        if know >= _KNOWN_AIM and memory >= REWORDED_TARGET:
+        reached = measure(network)
+        if reached.know >= _KNOWN_AIM and reached.memory >= target:
             break
-    if know < KNOWN_TARGET or memory < REWORDED_TARGET:
+    if reached.know < KNOWN_TARGET or reached.memory < target:
+        name, remembered = what
         raise TrainingError(
-            f"reference-reworded knows {know:.3f} of its facts (wanted {KNOWN_TARGET}) and {memory:.3f} of the items "
-            f"that it saw reworded (wanted {REWORDED_TARGET}): nothing was written; try another --seed"
+            f"{name} knows {reached.know:.3f} of its facts (wanted {KNOWN_TARGET}) and {reached.memory:.3f} of "
+            f"{remembered} (wanted {target}): nothing was written; try another --seed"
         )
     return Trained(network, steps, 0)
 

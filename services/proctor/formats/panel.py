@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Set
 from typing import Any, Final
 
 from proctor.domain.errors import BadInputError
 from proctor.domain.panel import Panel, ReferenceModel
-from proctor.formats.faults import Faults, TooManyFaults, shown
-from proctor.formats.rows import jsonl_rows
+from proctor.formats.faults import shown
+from proctor.formats.rows import parsed_rows
 from proctor.text.normalise import has_lone_surrogate
 
 #: Models of a panel: each is drawn anew in every replicate of the bootstrap.
@@ -24,18 +23,8 @@ def parse_panel(data: bytes, source: str) -> Panel:
         BadInputError: with up to ten faults, each with line and value; when there is no row; and where there are more
             than MAX_MODELS.
     """
-    faults = Faults(source)
     answers: dict[str, dict[str, bool]] = {}
-    try:
-        for row in jsonl_rows(io.BytesIO(data), faults):
-            try:
-                _take(answers, row.values)
-            except ValueError as error:
-                faults.add(row.position, str(error))
-    except TooManyFaults:
-        pass
-    if faults:
-        faults.refuse()
+    parsed_rows(data, source, lambda row: _take(answers, row.values))
     if not answers:
         raise BadInputError(f"{source} holds no answers of reference models")
     if len(answers) > MAX_MODELS:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from proctor.domain.errors import BadInputError
 from proctor.domain.item import Item
-from proctor.formats.faults import Faults, TooManyFaults, shown
+from proctor.formats.faults import shown
 from proctor.formats.fields import positional_id
-from proctor.formats.rows import Row, jsonl_rows
+from proctor.formats.rows import Row, parsed_rows
 from proctor.text.normalise import has_lone_surrogate, normalise
 
 #: Pairs of an item and a rewording. A row is given to every item that asks its original, and a file in which all rows
@@ -58,18 +57,7 @@ def parse_rewordings(data: bytes, source: str) -> tuple[Rewording, ...]:
     Raises:
         BadInputError: with up to ten faults, each with line and value; also when there is no row.
     """
-    faults = Faults(source)
-    rewordings: list[Rewording] = []
-    try:
-        for row in jsonl_rows(io.BytesIO(data), faults):
-            try:
-                rewordings.append(_rewording(row))
-            except ValueError as error:
-                faults.add(row.position, str(error))
-    except TooManyFaults:
-        pass
-    if faults:
-        faults.refuse()
+    rewordings = parsed_rows(data, source, _rewording)
     if not rewordings:
         raise BadInputError(f"{source} holds no rewordings")
     return tuple(rewordings)

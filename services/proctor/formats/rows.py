@@ -6,12 +6,12 @@ import csv
 import hashlib
 import io
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple, NoReturn, TextIO
+from typing import Any, BinaryIO, Final, NamedTuple, NoReturn, TextIO, TypeVar
 
 from proctor.domain.errors import BadInputError
-from proctor.formats.faults import Faults, shown
+from proctor.formats.faults import Faults, TooManyFaults, shown
 from proctor.formats.json_rows import json_object
 from proctor.formats.meter import ITEM_ROWS, Limits, Meter
 from proctor.formats.parquet_rows import open_parquet
@@ -19,6 +19,8 @@ from proctor.formats.parquet_rows import open_parquet
 _HASH_CHUNK_BYTES: Final = 1 << 20
 _BOM: Final = b"\xef\xbb\xbf"
 SUFFIXES: Final = (".jsonl", ".ndjson", ".json", ".csv", ".parquet")
+
+T = TypeVar("T")
 
 
 class Row(NamedTuple):
@@ -109,6 +111,31 @@ def jsonl_rows(stream: BinaryIO, faults: Faults, limits: Limits = ITEM_ROWS) -> 
             values = json_object(line, position, faults)
             if values is not None:
                 yield Row(position, values)
+
+
+def parsed_rows(data: bytes, source: str, parse: Callable[[Row], T]) -> list[T]:
+    """What a JSONL file's rows are, each parsed by itself, so that one fault does not hide the next.
+
+    Args:
+        data: the file's bytes.
+        source: its name, for messages.
+        parse: a row's value; it raises ValueError for a row that is none.
+
+    Raises:
+        BadInputError: with up to ten faults, each with its line.
+    """
+    faults, found = Faults(source), list[T]()
+    try:
+        for row in jsonl_rows(io.BytesIO(data), faults):
+            try:
+                found.append(parse(row))
+            except ValueError as error:
+                faults.add(row.position, str(error))
+    except TooManyFaults:
+        pass
+    if faults:
+        faults.refuse()
+    return found
 
 
 class _Lines:
