@@ -233,17 +233,44 @@ def test_an_error_belongs_to_the_request_whose_id_it_carries() -> None:
 
 #: What Triton says of a model that it had, and has taken down because it ends.
 UNLOADED = "Request for unknown model: 'm' has no available versions"
+#: What it says to a request that comes a moment before that.
+STOPPING = "[request id: 41] Server is stopping, scheduler for model has stopped accepting new inference requests"
 
 
-def test_a_server_that_has_taken_its_models_down_is_away_and_its_answers_are_no_answers() -> None:
+@pytest.mark.parametrize("said", [UNLOADED, STOPPING])
+def test_a_server_that_ends_is_away_and_its_answers_are_no_answers(said: str) -> None:
     async def leaving(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
         async for request in requests:
-            yield refusal(request.id, UNLOADED)
+            yield refusal(request.id, said)
 
     got, _ = ask(leaving, "a")
-    assert (got[0].error, got[0].retryable) == (UNLOADED, True)
-    assert worded_failure(UNLOADED).unavailable
+    assert (got[0].error, got[0].retryable) == (said, True)
+    assert worded_failure(said).unavailable
     assert not worded_failure("Request for unknown model: 'm' is not found").retryable
+
+
+def test_a_refusal_in_words_that_are_not_known_is_no_answer_until_it_is_said_again() -> None:
+    said = iter(["the engine has met an issue"])
+
+    async def stumbling(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        async for request in requests:
+            words = next(said, None)
+            yield piece(request.id, prompt_of(request)) if words is None else refusal(request.id, words)
+
+    got, server = ask(stumbling, "a")
+    assert (got[0].text, got[0].error) == ("a", None)
+    assert len(server.asked) == 2
+
+
+def test_a_refusal_that_was_said_again_is_believed_of_the_other_prompts_at_once() -> None:
+    async def refusing(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        async for request in requests:
+            yield refusal(request.id, f"prompt has {len(prompt_of(request))} tokens too many")
+
+    got, server = ask(refusing, "a", "bb", "ccc", window=Window(max_requests=1))
+    assert [c.error for c in got] == [f"prompt has {n} tokens too many" for n in (1, 2, 3)]
+    assert not any(c.retryable for c in got)
+    assert len(server.asked) == 4
 
 
 def test_a_model_that_is_not_decoupled_is_asked_by_calls_and_its_refusals_are_told_apart() -> None:

@@ -107,7 +107,7 @@ class TritonBackend:
     async def session(
         self, decoding: Decoding, *, repeats: int, deadline_s: float, instead: bool = False
     ) -> TritonSession:
-        """Trials one by one; see `Server.session`. No request is sent again."""
+        """Trials one by one; see `Server.session`. No request is sent again but after a doubtful refusal."""
         try:
             facts = await self._facts(timeout_s=min(deadline_s, _METADATA_TIMEOUT_S))
         except grpc.RpcError as error:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
+import re
 import time
+from typing import Final
 
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.trial import Completion, Decoding, Trial
@@ -12,7 +15,13 @@ from proctor.inference.triton.pieces import AnswerBounds
 from proctor.inference.triton.stream import Exchange
 from proctor.inference.triton.tensors import finished
 from proctor.inference.triton.wire import RequestTemplate
-from proctor.inference.worker.backend import TrialFailure, answered, prompt_bytes
+from proctor.inference.worker.backend import Answer, TrialFailure, answered, prompt_bytes
+
+#: How long a refusal whose words are not known is doubted. A server that begins to end, or whose engine died, is gone
+#: or says so by then.
+_DOUBT_S: Final = 1.0
+#: What differs between the same words said to two requests.
+_NUMBERS: Final = re.compile(r"\d+")
 
 
 class TritonSession:
@@ -32,17 +41,16 @@ class TritonSession:
         self._template = template
         self._exchange = exchange
         self._numbers = itertools.count()
+        self._believed = set[str]()
 
     async def ask(self, trial: Trial, *, deadline: float) -> Completion:
         """See `Session.ask`."""
         started = time.monotonic()
-        # A number, not the trial's id: two equal trials must not take each other's answer.
         prompt = prompt_bytes(trial.prompt)
-        request = self._template.request(str(next(self._numbers)), prompt)
         repeated = len(prompt) if self._facts.repeats_the_prompt else 0
         bounds = AnswerBounds(self._decoding.max_tokens, repeated)
         try:
-            answer = await self._exchange.ask(request, bounds, deadline=deadline)
+            answer = await self._answer(prompt, bounds, deadline)
         except TimeoutError:
             raise TrialFailure(f"no answer from {self._spec.url} before the deadline", retryable=True) from None
         if self._facts.repeats_the_prompt:
@@ -50,6 +58,31 @@ class TritonSession:
         answer = finished(answer, self._facts, self._decoding)._replace(model_digest=self._facts.digest)
         latency_s = time.monotonic() - started
         return answered(trial, self._spec, answer, max_tokens=self._decoding.max_tokens, latency_s=latency_s)
+
+    async def _answer(self, prompt: bytes, bounds: AnswerBounds, deadline: float) -> Answer:
+        """What the model says, asked once more where it refuses for the first time in words that are not known.
+
+        A stream brings a text and no status code, and a single error of a server that is on its way out would stand as
+        the model's answer for ever. A refusal of the prompt is said again.
+        """
+        try:
+            return await self._asked(prompt, bounds, deadline)
+        except TrialFailure as failure:
+            words = _NUMBERS.sub("", str(failure))
+            if not failure.doubtful or words in self._believed or time.monotonic() + _DOUBT_S >= deadline:
+                raise
+        await asyncio.sleep(_DOUBT_S)
+        try:
+            return await self._asked(prompt, bounds, deadline)
+        except TrialFailure as failure:
+            if failure.doubtful:
+                self._believed.add(_NUMBERS.sub("", str(failure)))
+            raise
+
+    async def _asked(self, prompt: bytes, bounds: AnswerBounds, deadline: float) -> Answer:
+        # A number, not the trial's id: two equal trials must not take each other's answer.
+        request = self._template.request(str(next(self._numbers)), prompt)
+        return await self._exchange.ask(request, bounds, deadline=deadline)
 
     async def close(self) -> None:
         """See `Session.close`."""

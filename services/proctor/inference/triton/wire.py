@@ -19,6 +19,8 @@ from proctor.inference.worker.backend import TrialFailure, printable
 #: What Triton says of a model that it has taken down, which it does first of all when it ends: it has answered no
 #: request by that. Of a model that it never had it says "is not found".
 UNLOADED = "has no available versions"
+#: What it says to a request that comes while it begins to end, before its models are taken down.
+STOPPING = "server is stopping"
 _FINISH_REASONS: dict[bytes, FinishReason] = {b"stop": "stop", b"length": "length"}
 _MAX_COUNT = 1 << 31
 #: What Triton or gRPC says when a server, not the request, is at fault. A stream carries a text and no status code.
@@ -31,11 +33,12 @@ _PASSING = (
     "cancelled",
     "out of memory",
     "shutting",
+    STOPPING,
     "rst_stream",
     UNLOADED,
 )
 #: Those of them that say that the server is away for every request.
-_AWAY = ("not healthy", "unavailable", "shutting", "rst_stream", UNLOADED)
+_AWAY = ("not healthy", "unavailable", "shutting", STOPPING, "rst_stream", UNLOADED)
 
 
 class Piece(NamedTuple):
@@ -101,12 +104,17 @@ def read_piece(response: Any) -> Piece:
 
 
 def worded_failure(message: str) -> TrialFailure:
-    """The failure that an error message stands for which comes without a telling code."""
+    """The failure that an error message stands for which comes without a telling code.
+
+    Words that are not known to be a server's fault are no proof that they are a prompt's: see `TrialFailure.doubtful`.
+    """
     lowered = message.lower()
+    passing = any(word in lowered for word in _PASSING)
     return TrialFailure(
         printable(message) or "unnamed error",
-        retryable=any(word in lowered for word in _PASSING),
+        retryable=passing,
         unavailable=any(word in lowered for word in _AWAY),
+        doubtful=not passing,
     )
 
 

@@ -52,17 +52,18 @@ class TrialFailure(Exception):
     """One trial that got no answer. Stays inside the backends: it becomes the completion's `error`.
 
     `unavailable` says that the server is at fault and no prompt: it refused or broke the connection, or answered that
-    it cannot serve now.
+    it cannot serve now. `doubtful` says that it is taken for the prompt's fault by its words alone.
     """
 
-    def __init__(self, message: str, *, retryable: bool, unavailable: bool = False) -> None:
+    def __init__(self, message: str, *, retryable: bool, unavailable: bool = False, doubtful: bool = False) -> None:
         super().__init__(message)
         self.retryable = retryable
         self.unavailable = unavailable
+        self.doubtful = doubtful
 
     def again(self) -> TrialFailure:
         """The same failure for another trial: an exception that is raised twice keeps the frames of both."""
-        return TrialFailure(str(self), retryable=self.retryable, unavailable=self.unavailable)
+        return TrialFailure(str(self), retryable=self.retryable, unavailable=self.unavailable, doubtful=self.doubtful)
 
 
 class Backend(Protocol):
