@@ -176,7 +176,8 @@ def csv_log(asked: Sequence[Problem], made: Sequence[Generation], limit: int) ->
     """The same generations under a limit of so many words, as a plain CSV."""
     out = io.StringIO(newline="")
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(("id", "question", "expected", "correct", "answer", "text", "finish_reason", "tokens"))
+    header = ("id", "question", "expected", "correct", "answer", "text", "finish_reason", "tokens", "max_tokens")
+    writer.writerow(header)
     for number, (problem, generation) in enumerate(zip(asked, made, strict=True)):
         words = generation.text.split(" ")
         cut = len(words) > limit
@@ -191,6 +192,7 @@ def csv_log(asked: Sequence[Problem], made: Sequence[Generation], limit: int) ->
                 " ".join(words[:limit]),
                 "length" if cut else "stop",
                 min(len(words), limit),
+                limit,
             )
         )
     return out.getvalue()

@@ -19,4 +19,5 @@ print(comparison.conclusion)
 # On 120 items, A has 93 right and B 88, a difference of 4.17 points (95 % interval -6.5 to 14.7, p = 0.5424): no
 #   difference is shown. This many items show a difference of 15.16 points with 80 % power, and smaller ones less often.
 #   All 2 extractors agree (as logged, proctor:numeric): A − B runs from 3.3 to 4.2 points. Without a vote, because too
-#   few of these texts give it an answer: proctor:exact.
+#   few of these texts give it an answer: proctor:exact. Of the protocols 20 settings may differ, because a log does not
+#   record them.

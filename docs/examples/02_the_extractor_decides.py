@@ -26,4 +26,5 @@ print(comparison.conclusion)
 #   B 88, a difference of 4.17 points (95 % interval -6.5 to 14.7, p = 0.5424); under proctor:numeric A has 93 right and
 #   B 89, a difference of 3.33 points (95 % interval -7.2 to 13.8, p = 0.6440). Over these extractors A − B runs from
 #   3.3 to 35.0 points. Find out which extractor reads these answers rightly before saying which run is better. The logs
-#   do not both give finish reasons, or token counts and their limit, so whether answers were cut is not known.
+#   do not both give finish reasons, or token counts and their limit, so whether answers were cut is not known. Of the
+#   protocols 10 settings may differ, because a log does not record them.

@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 _LAZY: dict[str, str] = {
     "LocalStack": "proctor.localstack.stack",
     "LoggedAnswer": "proctor.domain.run_log",
+    "ProtocolsDifferError": "proctor.evidence.paired.results",
     "RunLog": "proctor.domain.run_log",
     "Settings": "proctor.runtime.settings",
     "Suite": "proctor.domain.suite",

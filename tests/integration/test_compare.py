@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from proctor.domain.errors import BadInputError
+from proctor.evidence.paired.results import ProtocolsDifferError
 from proctor.studies.comparison import as_json, compare_logs
 from tests.support import case_study, run_proctor, shared_data
 
@@ -111,10 +112,12 @@ def by_tokens(path: Path, target: Path, limit: int) -> Path:
 def test_a_run_cut_at_a_token_limit_is_told_by_its_token_counts(tmp_path: Path) -> None:
     winner, instruct = case_study()
     whole, cut = by_tokens(winner, tmp_path / "whole.json", 10**6), by_tokens(instruct, tmp_path / "cut.json", 120)
-    result = compare_logs(whole, cut)
+    result = compare_logs(whole, cut, across_protocols=True)
     assert result.verdict == "invalid"
     assert "truncation" in result.conclusion
     assert "by token counts" in result.conclusion
+    with pytest.raises(ProtocolsDifferError, match=r"decoding_policy\.max_tokens is 1000000 in A and 120 in B"):
+        compare_logs(whole, cut)
     assert compare_logs(whole, by_tokens(instruct, tmp_path / "long.json", 10**6)).verdict == "inconclusive"
 
 
@@ -145,7 +148,11 @@ def test_logs_of_several_tools_on_the_same_questions_are_paired_by_the_question(
     ]
     path = tmp_path / "details.parquet"
     pq.write_table(pa.Table.from_pylist(details), path)
-    result = compare_logs(path, lm_eval_logs()[0], extractor="numeric")
+    with pytest.raises(ProtocolsDifferError) as refused:
+        compare_logs(path, lm_eval_logs()[0], extractor="numeric")
+    # Both were graded again by one extractor.
+    assert [one.field for one in refused.value.protocol.differs] == ["evaluator.name"]
+    result = compare_logs(path, lm_eval_logs()[0], extractor="numeric", across_protocols=True)
     assert (result.primary.n, result.primary.paired_by_content) == (200, 200)
     assert (result.primary.only_a, result.primary.only_b) == (0, 0)
     assert result.only_in_one == ("em", "flexible-extract", "strict-match")
@@ -218,6 +225,69 @@ def test_bad_input_is_one_line_on_stderr_and_exit_2(
 def test_a_filter_is_the_logs_own_and_an_extractor_is_proctors(options: dict[str, Any], words: str) -> None:
     with pytest.raises(BadInputError, match=words):
         compare_logs(*lm_eval_logs(), **options)
+
+
+def with_limit(path: Path, target: Path, limit: int) -> Path:
+    """The same log, of answers that could have so many tokens."""
+    lines = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        row["arguments"]["gen_args_0"]["arg_1"]["max_gen_toks"] = limit
+        lines.append(json.dumps(row))
+    target.write_text("\n".join(lines), encoding="utf-8")
+    return target
+
+
+def test_runs_under_different_token_limits_are_refused_unless_it_is_asked_for(tmp_path: Path) -> None:
+    winner, instruct = lm_eval_logs()
+    short, long = with_limit(winner, tmp_path / "short.jsonl", 256), with_limit(instruct, tmp_path / "long.jsonl", 768)
+    run = run_proctor("compare", short, long, home=tmp_path)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert "decoding_policy.max_tokens is 256 in A and 768 in B" in run.stderr
+    assert "--across-protocols" in run.stderr
+    assert len(run.stderr.splitlines()) == 1
+    all_the_same = run_proctor("compare", short, long, "--across-protocols", "--format", "json", home=tmp_path)
+    assert all_the_same.returncode == 0, all_the_same.stderr
+    found = json.loads(all_the_same.stdout)
+    assert found["protocol"]["differs"] == [{"field": "decoding_policy.max_tokens", "a": 256, "b": 768}]
+    assert found["protocol"]["a"]["protocol_digest"] != found["protocol"]["b"]["protocol_digest"]
+    assert "The protocols differ (decoding_policy.max_tokens is 256 in A and 768 in B)" in found["conclusion"]
+    planned = run_proctor("power", "--from", short, long, home=tmp_path)
+    assert planned.returncode == 2
+    assert run_proctor("power", "--from", short, long, "--across-protocols", home=tmp_path).returncode == 0
+
+
+def test_a_limit_that_one_log_records_alone_is_a_limitation_and_no_refusal(tmp_path: Path) -> None:
+    winner, instruct = lm_eval_logs()
+    found = as_json(compare_logs(with_limit(winner, tmp_path / "a.jsonl", 256), instruct))
+    assert found["protocol"]["differs"] == []
+    assert {"field": "decoding_policy.max_tokens", "unknown_in": "b"} in found["protocol"]["unknown"]
+    assert "settings may differ, because a log does not record them" in found["conclusion"]
+
+
+def test_the_cards_of_the_real_logs_are_equal_as_far_as_these_say(tmp_path: Path) -> None:
+    run = run_proctor("compare", *lm_eval_logs(), "--format", "json", home=tmp_path)
+    protocol = json.loads(run.stdout)["protocol"]
+    assert protocol["a"]["protocol_digest"] == protocol["b"]["protocol_digest"]
+    assert protocol["a"]["protocol"] == {
+        "prompt_template.chat": False,
+        "prompt_template.template": "Question: {question}\nAnswer:",
+        "decoding_policy.stop": ["</s>", "Question:"],
+        "decoding_policy.temperature": 0.0,
+        "evaluator.name": "lm-evaluation-harness",
+        "metric.name": "exact_match",
+        "metric.extractor": "strict-match",
+    }
+    # What stands in a whole prompt needs no record of its own.
+    assert {one["field"] for one in protocol["unknown"]} == {
+        "task_set.task", "task_set.version", "task_set.dataset", "task_set.revision", "split.split",
+        "decoding_policy.top_p", "decoding_policy.max_tokens", "decoding_policy.seed", "evaluator.version",
+        "evaluator.engine",
+    }  # fmt: skip
+    assert {one["unknown_in"] for one in protocol["unknown"]} == {"both"}
+    table = run_proctor("compare", *lm_eval_logs(), home=tmp_path).stdout
+    assert "Protocols: 7 recorded settings are equal." in table
+    assert "not recorded by either log: task_set.task, task_set.version" in table
 
 
 def test_the_same_seed_prints_the_same_bytes(tmp_path: Path) -> None:

@@ -63,6 +63,18 @@ def test_a_short_limit_makes_the_comparison_invalid_and_is_seen_among_wrong_answ
     assert arm["triage"]["guessed_cuts"] is False
 
 
+def test_runs_of_different_limits_are_not_refused_and_what_differs_is_listed(tmp_path: Path) -> None:
+    rows = "id,correct,tokens,max_tokens\na,1,5,{0}\nb,0,9,{0}\n"
+    for name, limit in (("short.csv", 9), ("long.csv", 64)):
+        (tmp_path / name).write_text(rows.format(limit), encoding="utf-8")
+    run = run_proctor("truncation", tmp_path / "short.csv", "--against", tmp_path / "long.csv", home=tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert "differs: decoding_policy.max_tokens is 9 in A and 64 in B" in run.stdout
+    found = as_json(audit_truncation(tmp_path / "short.csv", tmp_path / "long.csv"))
+    assert found["protocol"]["differs"] == [{"field": "decoding_policy.max_tokens", "a": 9, "b": 64}]
+    assert "protocol" not in as_json(audit_truncation(tmp_path / "short.csv"))
+
+
 def test_two_whole_runs_are_clean(tmp_path: Path) -> None:
     runs = [cut_short(path, tmp_path / path.name, 10**6, reasons=True) for path in case_study()]
     assert audit_truncation(*runs).evidence.verdict == "clean"

@@ -92,7 +92,7 @@ def test_proctors_own_formats_are_not_shown_to_plug_ins(tmp_path: Path, monkeypa
     assert read_log(written(tmp_path, "id,correct\na,1\n"))[0].format == "csv"
     with pytest.raises(BadInputError, match="correct is 'x'"):
         read_log(written(tmp_path, "id,correct\na,x\n"))
-    assert LOG_FORMATS.built_in == ("lighteval", "inspect", "csv", "lm_eval", "eval_trust")
+    assert LOG_FORMATS.built_in == ("lighteval", "inspect", "csv", "lm_eval", "eval_trust", "proctor")
 
 
 def test_what_no_plug_in_knows_is_refused_as_without_any(plugins: Plugins, tmp_path: Path) -> None:
@@ -170,9 +170,12 @@ def test_the_help_of_commands_that_read_logs_lists_the_formats_that_are_installe
         return " ".join(capsys.readouterr().out.partition("Log formats:")[2].split())
 
     more = "; plug-ins add more (entry points proctor.formats)"
-    assert formats() == f"lighteval, inspect, csv, lm_eval, eval_trust{more}"
+    assert formats() == f"lighteval, inspect, csv, lm_eval, eval_trust, proctor{more}"
     installed(plugins, "scores", "broken")
-    assert formats() == f"lighteval, inspect, csv, lm_eval, eval_trust, broken (of toy 1.2), scores (of toy 1.2){more}"
+    assert (
+        formats()
+        == f"lighteval, inspect, csv, lm_eval, eval_trust, proctor, broken (of toy 1.2), scores (of toy 1.2){more}"
+    )
 
 
 def test_what_a_plugins_log_says_was_sent_can_be_held_against_a_suite(plugins: Plugins, tmp_path: Path) -> None:
@@ -182,6 +185,7 @@ def test_what_a_plugins_log_says_was_sent_can_be_held_against_a_suite(plugins: P
     run = read_answers(written(tmp_path, text))
     assert [(one.prompt, one.trial, one.text) for one in run.answers] == [("Q", "t", "A")]
     assert (run.model, run.asked_with[0].values) == ("m", {"temperature": 0.0})
+    assert run.card.protocol == {"decoding_policy.temperature": 0.0}
 
 
 @pytest.mark.parametrize(
@@ -193,6 +197,7 @@ def test_what_a_plugins_log_says_was_sent_can_be_held_against_a_suite(plugins: P
         ("", "asked_with=[1]", "wrong model or asked_with"),
         ("", "asked_with=(AskedWith(1, {7: 1}),)", "wrong model or asked_with"),
         ("", "asked_with=(AskedWith(1, {}),) * 9", "wrong model or asked_with"),
+        ("", "card={'temperature': 0}", "card is no RecordedCard"),
     ],
 )
 def test_what_a_plugin_says_of_the_asking_is_held_to_its_types(

@@ -66,9 +66,14 @@ class ProtocolCard(Frozen):
     def protocol_digest(self) -> str:
         """Digest of the card without its subject (model and run): equal digests make two results comparable."""
         card = {key: value for key, value in self.plain().items() if key not in ("model_run_config", "plugins")}
-        # Which backend speaks to the model is part of the run, whoever brings it.
-        plugins = {part: origin for part, origin in self.plugins.items() if not part.startswith(BACKEND)}
+        plugins = self.protocol_plugins
         return json_digest(card | ({"plugins": plugins} if plugins else {}))
+
+    @property
+    def protocol_plugins(self) -> dict[str, str]:
+        """The plug-ins' parts that belong to the protocol."""
+        # Which backend speaks to the model is part of the run, whoever brings it.
+        return {part: origin for part, origin in self.plugins.items() if not part.startswith(BACKEND)}
 
 
 def protocol_card(

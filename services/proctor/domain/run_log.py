@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from proctor.domain.recorded_card import NOTHING_RECORDED, RecordedCard
+
 #: How a log says that an answer was cut at its token limit: OpenAI and vLLM, Anthropic and Inspect, Gemini, TGI.
 CUT: Final = frozenset({"length", "max_tokens", "max_length", "model_length", "max_output_tokens"})
 #: Finish reasons that say nothing of how an answer ended.
@@ -85,6 +87,8 @@ class RunLog:
     """The model as the log calls it."""
     asked_with: tuple[AskedWith, ...] = ()
     """The settings that the log records, each that is different once; empty where it records none."""
+    card: RecordedCard = NOTHING_RECORDED
+    """The protocol card as far as the log records it."""
 
     def cut(self, answer: LoggedAnswer) -> bool | None:
         """Whether an answer was cut at a token limit: by its finish reason, else by its tokens and the limit.

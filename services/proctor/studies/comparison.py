@@ -11,6 +11,7 @@ from proctor.domain.errors import BadInputError
 
 if TYPE_CHECKING:
     from proctor.domain.evidence import Estimate
+    from proctor.domain.recorded_card import ProtocolComparison, RecordedCard
     from proctor.domain.run_log import RunLog
     from proctor.evidence.paired.results import Comparison, ExtractorComparison
 
@@ -23,6 +24,7 @@ def compare_logs(
     extractor: str | None = None,
     tolerance_points: float | None = None,
     seed: int = 0,
+    across_protocols: bool = False,
 ) -> Comparison:
     """Read two logs and compare the runs that they hold, item by item.
 
@@ -38,10 +40,14 @@ def compare_logs(
             first. In place of `filter_name`.
         tolerance_points: difference, in percentage points, within which the runs count as equivalent.
         seed: of the bootstrap.
+        across_protocols: compare runs that were made under different protocols as well; the conclusion then says what
+            differs. What a log does not record of its protocol is listed as unknown, and refuses nothing.
 
     Raises:
         BadInputError: with file and line, where a log cannot be read, the logs cannot be compared, or the texts cannot
             be graded by the extractor that was asked for.
+        ProtocolsDifferError: a BadInputError, where both logs record a setting of their protocols (token limit,
+            template, filter, engine, …) and it is not the same.
     """
     from proctor.evidence.paired.comparison import compare_runs
     from proctor.formats.logs.reading import read_log
@@ -63,6 +69,7 @@ def compare_logs(
         extractor=filter_name if extractor is None else again_a[0].extractor,
         tolerance=None if tolerance_points is None else tolerance_points / 100,
         seed=seed,
+        across_protocols=across_protocols,
     )
 
 
@@ -95,6 +102,7 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
         "alpha": comparison.alpha,
         "seed": comparison.seed,
         "truncation": comparison.truncation.plain() if comparison.truncation is not None else None,
+        "protocol": protocol_as_json(comparison.protocol),
     }
     # The extractor's own verdict is not the whole comparison's.
     document["verdict"] = comparison.verdict.value
@@ -110,6 +118,26 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
     if comparison.only_in_one:
         document["only_in_one"] = list(comparison.only_in_one)
     return document
+
+
+def protocol_as_json(found: ProtocolComparison) -> dict[str, Any]:
+    """The JSON of two cards: each with its digests, what differs, and what may differ because it is not recorded."""
+    return {
+        "a": _card(found.a),
+        "b": _card(found.b),
+        "differs": [one.plain() for one in found.differs],
+        "unknown": [one.plain() for one in found.unknown],
+    }
+
+
+def _card(card: RecordedCard) -> dict[str, Any]:
+    return {
+        "fingerprint": card.fingerprint,
+        "protocol_digest": card.protocol_digest,
+        "protocol": card.protocol,
+        "subject": card.subject,
+        "unknown": list(card.unknown),
+    }
 
 
 def _figures(one: ExtractorComparison) -> dict[str, Any]:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from proctor.domain.base import Frozen
 from proctor.domain.errors import BadInputError
+from proctor.studies.comparison import protocol_as_json
 
 if TYPE_CHECKING:
+    from proctor.domain.recorded_card import ProtocolComparison
     from proctor.domain.run_log import LoggedAnswer, RunLog
     from proctor.evidence.protocol.lottery import Lottery
     from proctor.evidence.protocol.truncation import Cuts
@@ -44,6 +46,8 @@ class TruncationAudit(NamedTuple):
 
     evidence: TruncationEvidence
     runs: tuple[RunAudit, ...]
+    protocol: ProtocolComparison | None = None
+    """What the logs record of two runs' protocols; None of one run."""
 
 
 def audit_truncation(
@@ -67,6 +71,8 @@ def audit_truncation(
     Raises:
         BadInputError: with file and line, where a log cannot be read or the two have no item or filter in common.
     """
+    from proctor.evidence.paired.pairing import pair
+    from proctor.evidence.paired.protocols import compare_protocols
     from proctor.evidence.protocol.truncation import compare_truncation, cuts, truncation_of
     from proctor.formats.logs.reading import read_log
     from proctor.grading.triage import looks_cut
@@ -78,12 +84,14 @@ def audit_truncation(
     runs = _chosen(logs, filter_name)
     limits = (token_limit, token_limit_against if token_limit_against is not None else token_limit)
     found = [cuts(one, token_limit=limit, looks_cut=looks_cut) for one, limit in zip(runs, limits, strict=False)]
+    protocol: ProtocolComparison | None = None
     if len(runs) == 1:
         evidence = truncation_of(runs[0], found[0], token_limit=token_limit)
     else:
         evidence = compare_truncation(runs[0], runs[1], found[0], found[1], token_limits=limits)
+        protocol = compare_protocols(runs[0], runs[1], pair(runs[0], runs[1]))
     audits = tuple(RunAudit(_triaged(one, flags), _lottery(one)) for one, flags in zip(runs, found, strict=True))
-    return TruncationAudit(evidence, audits)
+    return TruncationAudit(evidence, audits, protocol)
 
 
 def as_json(audit: TruncationAudit) -> dict[str, Any]:
@@ -92,6 +100,8 @@ def as_json(audit: TruncationAudit) -> dict[str, Any]:
     for arm, run in zip(document["arms"], audit.runs, strict=True):
         arm["triage"] = run.triage.plain() if run.triage is not None else None
         arm["lottery"] = run.lottery.plain() if run.lottery is not None else None
+    if audit.protocol is not None:
+        document["protocol"] = protocol_as_json(audit.protocol)
     return document
 
 

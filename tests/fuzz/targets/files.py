@@ -41,6 +41,11 @@ _EVAL_TRUST = {
     "meta": {"max_new_tokens": 768},
     "results": [{"id": "gsm8k-0", "correct": True, "gen_text": "#### 18", "expected": 18, "tokens": 20}],
 }
+_RESULTS = {
+    "results": {"gsm8k": {}}, "configs": {"gsm8k": {"dataset_path": "a", "dataset_kwargs": {"revision": "r"}}},
+    "versions": {"gsm8k": 3.0}, "n-shot": {"gsm8k": 5}, "lm_eval_version": "0.4.9", "chat_template": None,
+    "config": {"model": "hf", "model_args": "pretrained=m,dtype=auto", "fewshot_seed": 1234},
+}  # fmt: skip
 _DETAILS = {
     "doc": {"query": "Q", "choices": ["18"], "gold_index": [0], "id": "1", "task_name": "gsm8k|0"},
     "model_response": {"input": "p", "text": ["18"], "output_tokens": [[1]], "truncated_tokens_count": 0},
@@ -78,6 +83,24 @@ def _feed_log(data: bytes) -> None:
     with as_file(data, ".log") as path:
         for run in read_log(path):
             assert run.answers, "a run without an answer"
+            assert run.card.fingerprint != run.card.protocol_digest, "a card without its digests"
+
+
+def _feed_results(data: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        samples = Path(folder) / "samples_gsm8k_2026-11-21T12-00-00.1.jsonl"
+        samples.write_bytes(_jsonl(_LM_EVAL))
+        samples.with_name("results_2026-11-21T12-00-00.1.json").write_bytes(data)
+        for run in read_log(samples):
+            assert run.card.fingerprint != run.card.protocol_digest, "a card without its digests"
+
+
+@cache
+def _reports() -> list[bytes]:
+    from proctor.scorer.report.document import to_json
+    from tests.report_samples import SampleAudit
+
+    return [to_json(SampleAudit(n_items=8).report())]
 
 
 @cache
@@ -204,6 +227,22 @@ TARGETS = (
         ],
         (BadInputError,),
         words=(b'"results"', b'"filter"', b'"resps"', b'"correct"', b"finish_reason", b'"exact_match"', b"NaN"),
+    ),
+    Target(
+        "results_of_lm_eval",
+        ("proctor.formats.logs.lm_eval_results", "proctor.formats.logs.recorded", "proctor.domain.recorded_card"),
+        _feed_results,
+        lambda: [json.dumps(_RESULTS, indent=2).encode()],
+        (BadInputError,),
+        words=(b'"lm_eval_version"', b'"configs"', b'"n-shot"', b'"versions"', b'"config"', b'"model_args"', b"null"),
+    ),
+    Target(
+        "reports_as_logs",
+        ("proctor.formats.logs.proctor_report", "proctor.domain.recorded_card"),
+        _feed_log,
+        _reports,
+        (BadInputError,),
+        words=(b'"card"', b'"fingerprint"', b'"perturbation"', b'"canonical_correct"', b"proctor-report/1"),
     ),
     Target(
         "logs_of_inspect",

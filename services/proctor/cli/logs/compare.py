@@ -41,6 +41,11 @@ _HEADINGS = ("extractor", "items", *_RIGHT, "A − B in points", "p", "mde", "ve
     type=float,
     help="Also test whether the runs are equivalent within this many percentage points.",
 )
+@click.option(
+    "--across-protocols",
+    is_flag=True,
+    help="Compare runs that were made under different protocols as well, and say what differs.",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the bootstrap interval.")
 @format_option
 def compare(
@@ -49,15 +54,16 @@ def compare(
     filter_name: str | None,
     extractor: str | None,
     tolerance_points: float | None,
+    across_protocols: bool,
     seed: int,
     output: str,
 ) -> None:
     """Compare the runs in logs A and B on the items that both answered.
 
     A log is eval_trust JSON, lm-evaluation-harness --log_samples JSONL, Inspect's .eval or .json, lighteval's details
-    (Parquet), or CSV with the columns id and correct (question, expected, answer, text, finish_reason, tokens and error
-    where known); which one is seen from its content. Items are paired by id, and by the question's digest where both
-    logs have it. Error rows are left out and listed.
+    (Parquet), the JSON report of a Proctor audit, or CSV with the columns id and correct (question, expected, answer,
+    text, finish_reason, tokens and error where known); which one is seen from its content. Items are paired by id, and
+    by the question's digest where both logs have it. Error rows are left out and listed.
 
     delta is A's accuracy minus B's; p is McNemar's exact test, mde the smallest difference that this many items show
     with 80 % power. Where one run was cut at a token limit more often, the comparison is invalid.
@@ -67,16 +73,27 @@ def compare(
     conclusion says whether the extractors agree; one that finds an answer in less than half of a run's texts has no
     vote in that.
 
+    Runs of different protocols are refused: where both logs record a setting (token limit, template, examples,
+    extractor, harness, engine, seed, …) and it is not the same, a difference may be the setting's. --across-protocols
+    compares them all the same. What a log does not record is unknown, listed, and refuses nothing. The
+    results_TIME.json beside lm-evaluation-harness' samples_TASK_TIME.jsonl is read, too.
+
     \b
     Example:
       proctor compare new.jsonl old.jsonl --tolerance 3
-      proctor compare new.jsonl old.eval --extractor numeric
+      proctor compare new.jsonl old.eval --extractor numeric --across-protocols
     """
     from proctor.cli.terminal import print_json
     from proctor.studies.comparison import as_json, compare_logs
 
     comparison = compare_logs(
-        a, b, filter_name=filter_name, extractor=extractor, tolerance_points=tolerance_points, seed=seed
+        a,
+        b,
+        filter_name=filter_name,
+        extractor=extractor,
+        tolerance_points=tolerance_points,
+        seed=seed,
+        across_protocols=across_protocols,
     )
     if output == "json":
         print_json(as_json(comparison))
@@ -85,6 +102,7 @@ def compare(
 
 
 def _print(comparison: Comparison) -> None:
+    from proctor.cli.logs.protocols import print_protocols
     from proctor.cli.terminal import say, table
 
     for name, log, read_as in (("A", comparison.a, comparison.format_a), ("B", comparison.b, comparison.format_b)):
@@ -101,6 +119,7 @@ def _print(comparison: Comparison) -> None:
             say(f"  and {len(excluded) - _SHOWN_EXCLUDED:,} more; --format json lists them all")
     if comparison.only_in_one:
         say(f"\nIn one log alone, and not compared: {', '.join(comparison.only_in_one)}")
+    print_protocols(comparison.protocol)
     say(f"\n{comparison.conclusion}")
 
 

@@ -31,6 +31,7 @@ _ROWS: Final = 5
     help="Share of items that just one run answers right, as a fraction. [default: a table over several]",
 )
 @click.option("--from", "logs", metavar="A B", nargs=2, type=_LOG, help="Take the discordance, and N, from two logs.")
+@click.option("--across-protocols", is_flag=True, help="Take it from logs of different protocols as well.")
 @click.option("--alpha", type=float, default=SIGNIFICANCE_ALPHA, show_default=True, help="Level of the two-sided test.")
 @click.option("--power", type=float, default=0.8, show_default=True, help="Chance of finding it, as a fraction.")
 @format_option
@@ -39,6 +40,7 @@ def power(
     points: float | None,
     discordance: float | None,
     logs: tuple[Path, Path] | None,
+    across_protocols: bool,
     alpha: float,
     power: float,
     output: str,
@@ -73,7 +75,7 @@ def power(
     if logs is not None:
         if discordance is not None:
             raise BadInputError("--discordance and --from both say how often the runs disagree; give one of them")
-        seen, discordance = _seen_in(*logs)
+        seen, discordance = _seen_in(*logs, across_protocols=across_protocols)
         n = seen if n is None and difference is None else n
     if n is None and difference is None:
         raise BadInputError(
@@ -118,16 +120,16 @@ def _check(*, difference: float | None, discordance: float | None, alpha: float,
         raise BadInputError(f"--power {power:g} is not above --alpha {alpha:g}, so no item is needed; raise --power")
 
 
-def _seen_in(a: Path, b: Path) -> tuple[int, float]:
+def _seen_in(a: Path, b: Path, *, across_protocols: bool) -> tuple[int, float]:
     """Items that two logs share, and how often the runs disagree on them.
 
     Raises:
-        BadInputError: where the logs cannot be compared.
+        BadInputError: where the logs cannot be compared, or were made under different protocols.
     """
     from proctor.evidence.paired.discordance import PairCounts, discordance_of
     from proctor.studies.comparison import compare_logs
 
-    one = compare_logs(a, b).primary
+    one = compare_logs(a, b, across_protocols=across_protocols).primary
     discordance = discordance_of(PairCounts(one.both, one.only_a, one.only_b, one.neither))
     # Logs without a common item are refused by the comparison.
     assert discordance is not None

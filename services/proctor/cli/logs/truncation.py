@@ -59,6 +59,9 @@ def truncation(
     unreadable or failed answers differ between the runs (McNemar's exact test by item). More than two points beyond
     chance make a comparison invalid; it is clean when cut answers are shown not to remain.
 
+    Runs of different protocols are not refused here, because whether their limits matter is the question; what differs
+    between them is listed.
+
     Where the log has texts and expected answers, each wrong answer is put in a class by what can be checked: cut,
     not read by the extractor, a slip in arithmetic, a right value taken back, another numeral, or reasoning. With
     several samples an item, also how many wrong answers most samples get right.
@@ -85,6 +88,7 @@ def truncation(
 
 
 def _print(audit: TruncationAudit) -> None:
+    from proctor.cli.logs.protocols import print_protocols
     from proctor.cli.terminal import say, table
 
     evidence = audit.evidence
@@ -104,6 +108,8 @@ def _print(audit: TruncationAudit) -> None:
     else:
         say(table(("", *names), [_rates(which, evidence.arms) for which in _RATES]))
         say("(in brackets: 95 % intervals)")
+    if audit.protocol is not None:
+        print_protocols(audit.protocol)
     for name, run in zip(names, audit.runs, strict=True):
         if run.triage is not None:
             _print_triage(name, run.triage)

@@ -33,12 +33,14 @@ from proctor.evidence.paired.discordance import (
 )
 from proctor.evidence.paired.equivalence import equivalence
 from proctor.evidence.paired.pairing import Pairs, pair
+from proctor.evidence.paired.protocols import compare_protocols, refusal
 from proctor.evidence.paired.results import (
     Comparison,
     EquivalenceResult,
     ExcludedItem,
     ExtractorComparison,
     PairedVerdict,
+    ProtocolsDifferError,
     TruncationComparison,
 )
 from proctor.evidence.protocol.channel import MAX_INVALID_SHARE, TOLERANCE
@@ -52,6 +54,7 @@ def compare_runs(
     tolerance: float | None = None,
     seed: int = 0,
     alpha: float = SIGNIFICANCE_ALPHA,
+    across_protocols: bool = False,
 ) -> Comparison:
     """Compare two logs, each given as its runs by extractor, under every extractor that both have.
 
@@ -62,15 +65,20 @@ def compare_runs(
         tolerance: difference (a fraction) within which runs count as equivalent; None: equivalence is not asked.
         seed: of the bootstrap; each extractor draws from its own stream.
         alpha: level of every test; intervals have level 1 − alpha.
+        across_protocols: compare runs that were made under different protocols as well.
 
     Raises:
         BadInputError: where the logs share no extractor or no item, or `extractor` is in neither.
+        ProtocolsDifferError: where both logs record a setting of their protocols and it is not the same.
     """
     matched = _matched(a, b, extractor)
     paired = [pair(first, second) for _, first, second in matched]
     for pairs, (name, first, second) in zip(paired, matched, strict=True):
         if not pairs.answers:
             raise BadInputError(statements.nothing_in_common(name, first, second, pairs))
+    protocol = compare_protocols(*matched[0][1:], paired[0])
+    if protocol.differs and not across_protocols:
+        raise ProtocolsDifferError(refusal(*matched[0][1:], protocol), protocol)
     streams = np.random.SeedSequence(seed).spawn(len(paired))
     compared = tuple(
         _compare(name, pairs, first.regraded, np.random.default_rng(stream), tolerance, alpha)
@@ -88,6 +96,7 @@ def compare_runs(
         alpha=alpha,
         seed=seed,
         truncation=truncation,
+        protocol=protocol,
         extractors=compared,
         only_in_one=_only_in_one(a, b, matched),
     )

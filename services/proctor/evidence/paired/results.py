@@ -5,7 +5,9 @@ from __future__ import annotations
 from enum import StrEnum
 
 from proctor.domain.base import Frozen
+from proctor.domain.errors import BadInputError
 from proctor.domain.evidence import Estimate
+from proctor.domain.recorded_card import ProtocolComparison
 
 NULL_HYPOTHESIS = "both runs have the same accuracy on these items"
 
@@ -90,6 +92,14 @@ class ExtractorComparison(Frozen):
     verdict: PairedVerdict
 
 
+class ProtocolsDifferError(BadInputError):
+    """Two runs that were made under different protocols, and that nobody asked to compare all the same."""
+
+    def __init__(self, text: str, protocol: ProtocolComparison) -> None:
+        self.protocol = protocol
+        super().__init__(text)
+
+
 class Comparison(Frozen):
     """Two runs compared. `extractors` holds the primary one first; `verdict` is over all of them."""
 
@@ -105,6 +115,8 @@ class Comparison(Frozen):
     seed: int
     truncation: TruncationComparison | None
     """None where the logs do not both say which answers were cut."""
+    protocol: ProtocolComparison
+    """The cards of both runs under the primary extractor: what differs, and what a log does not record."""
     extractors: tuple[ExtractorComparison, ...]
     only_in_one: tuple[str, ...]
     """Extractors that one log alone has, and which are therefore not compared."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from proctor.domain.run_log import RunLog
+from proctor.evidence.paired.protocols import caveat
 from proctor.evidence.written_numbers import counted, p_text, percent, points
 
 if TYPE_CHECKING:
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 
 def conclusion(comparison: Comparison) -> str:
     """The comparison in a sentence, with what a reader must know before believing it."""
+    return f"{_found_out(comparison)}{caveat(comparison.protocol)}"
+
+
+def _found_out(comparison: Comparison) -> str:
     truncation = comparison.truncation
     if comparison.verdict == "invalid":
         assert truncation is not None

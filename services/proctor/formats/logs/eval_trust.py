@@ -1,7 +1,7 @@
 """eval_trust's JSON: `{"results": [{"id", "expected", "predicted", "correct", "gen_text"}], "meta": {…}}`.
 
-An error row is `{"id", "error"}`. `finish_reason`, `tokens` and `question` of a row, and `max_new_tokens` of meta, are
-read where somebody added them.
+An error row is `{"id", "error"}`. `finish_reason`, `tokens` and `question` of a row, and what meta says of the protocol
+(`max_new_tokens`, `temperature`, …), are read where somebody added them.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from proctor.formats.logs.checks import (
 )
 from proctor.formats.logs.log_file import LogFile
 from proctor.formats.logs.log_format import LogFormat
+from proctor.formats.logs.recorded import plain_card
 
 _RESULTS: Final = re.compile(r'"results"\s*:\s*\[')
 _BETWEEN: Final = re.compile(r"[\s,]*")
@@ -44,8 +45,10 @@ def read_eval_trust(source: str, text: str, document: dict[str, Any]) -> RunLog:
     if not answers:
         refuse(source, 1, "results is empty: there is not one answer to compare")
     meta = document.get("meta")
-    limit = one_limit([meta.get("max_new_tokens")]) if isinstance(meta, dict) else None
-    return RunLog(source, "eval_trust", EXTRACTOR, answers, limit)
+    said = dict(meta) if isinstance(meta, dict) else {}
+    limit = one_limit([said.get("max_new_tokens", said.get("max_tokens"))])
+    card = plain_card({**said, "max_tokens": limit}, harness="eval_trust")
+    return RunLog(source, "eval_trust", EXTRACTOR, answers, limit, card=card)
 
 
 def _answer(source: str, line: int, row: Any, ids: Ids, grades: Grades) -> LoggedAnswer:

@@ -15,12 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from proctor.domain.errors import BadInputError
+from proctor.domain.recorded_card import RecordedCard
 from proctor.domain.run_log import AskedWith, LoggedAnswer, RunLog
 from proctor.formats.faults import shown
 from proctor.formats.logs.archive import check_archive
 from proctor.formats.logs.checks import Grades, Ids, graded_columns, one_limit, question_digest, refuse, told
+from proctor.formats.logs.inspect_card import card_of_inspect
 from proctor.formats.logs.log_file import LogFile
 from proctor.formats.logs.log_format import LogFormat
+from proctor.formats.logs.recorded import template_of
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
@@ -64,6 +67,8 @@ class _Samples(NamedTuple):
     """The token limit of a model call."""
     model: str
     asked_with: AskedWith
+    card: RecordedCard
+    """What the log records of its protocol, the scorer apart."""
     sent_as_given: bool
     """Whether nothing but the sample's input was sent: no solver but `generate`, and no system message."""
 
@@ -133,6 +138,7 @@ def _samples(path: Path, kind: str) -> _Samples:
         limit=one_limit([limit for limit in limits if limit is not None][:1]),
         model=log.eval.model,
         asked_with=AskedWith(1, settings),
+        card=card_of_inspect(log, settings),
         sent_as_given=steps == ["generate"] and "system_message" not in settings,
     )
 
@@ -194,7 +200,11 @@ def _prompt(sample: EvalSample) -> str | None:
 
 
 def _run(source: str, extractor: str, answers: tuple[LoggedAnswer, ...], held: _Samples) -> RunLog:
-    return RunLog(source, "inspect", extractor, answers, held.limit, model=held.model, asked_with=(held.asked_with,))
+    told: dict[str, Any] = {"metric.extractor": extractor}
+    if (template := template_of(answers)) is not None:
+        told["prompt_template.template"] = template
+    card, asked_with = held.card.with_protocol(told), (held.asked_with,)
+    return RunLog(source, "inspect", extractor, answers, held.limit, model=held.model, asked_with=asked_with, card=card)
 
 
 def _runs(source: str, rows: Sequence[tuple[LoggedAnswer, EvalSample]], held: _Samples) -> tuple[RunLog, ...]:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from proctor.domain.recorded_card import RecordedCard, recorded_card
 from proctor.domain.run_log import LoggedAnswer, RunLog
 from proctor.formats.faults import shown
 from proctor.formats.logs.checks import (
@@ -34,6 +35,8 @@ from proctor.formats.parquet_rows import open_parquet
 _NEW: Final = ("doc", "model_response", "metric")
 _OLD: Final = ("example", "predictions", "cont_tokens", "gold", "choices", "gold_index", "metrics")
 _DIGEST_CHARACTERS: Final = 12
+#: No prompt has so many examples that their number has as many digits.
+_DIGITS: Final = 6
 #: A value that the oldest layout wrote as Python text; parsing longer ones takes memory without end.
 _MAX_LITERAL: Final = 1 << 20
 
@@ -42,6 +45,8 @@ class _Row(NamedTuple):
     answer: LoggedAnswer
     metrics: dict[str, Any]
     limit: Any
+    said: dict[str, Any]
+    """Fields of the protocol's card that the row records."""
 
 
 def read_lighteval(path: Path) -> tuple[RunLog, ...]:
@@ -62,18 +67,46 @@ def read_lighteval(path: Path) -> tuple[RunLog, ...]:
     if not rows:
         refuse(source, 1, "lighteval's details without a row: there is not one answer to compare")
     limit = one_limit(row.limit for row in rows)
+    card = _card(rows, limit)
     names = dict.fromkeys(name for row in rows for name in row.metrics)
     if not names:
         refuse(source, 1, "no row has a metric; write the details with one")
     return tuple(
-        _run(source, rows, name, limit)
+        _run(source, rows, name, limit, card.with_protocol({"metric.name": name, "metric.extractor": name}))
         for name in graded_columns({name: [row.metrics.get(name) for row in rows] for name in names})
     )
 
 
-def _run(source: str, rows: Sequence[_Row], name: str, limit: int | None) -> RunLog:
+def _run(source: str, rows: Sequence[_Row], name: str, limit: int | None, card: RecordedCard) -> RunLog:
     grades = Grades(source)
-    return RunLog(source, "lighteval", name, tuple(_graded(row, name, grades) for row in rows), limit)
+    return RunLog(source, "lighteval", name, tuple(_graded(row, name, grades) for row in rows), limit, card=card)
+
+
+def _card(rows: Sequence[_Row], limit: int | None) -> RecordedCard:
+    """What every row records of the protocol in the same way."""
+    first = rows[0].said
+    said = {name: value for name, value in first.items() if all(row.said.get(name) == value for row in rows)}
+    if limit is not None:
+        said["decoding_policy.max_tokens"] = limit
+    return recorded_card({**said, "evaluator.name": "lighteval"})
+
+
+def _said(doc: dict[str, Any]) -> dict[str, Any]:
+    """Fields of the card that a document of the newest layout records."""
+    task, examples, stop = (doc.get(name) for name in ("task_name", "fewshot_samples", "stop_sequences"))
+    found: dict[str, Any] = {}
+    if isinstance(task, str) and task:
+        # The number of examples stands behind the name: `gsm8k|5`.
+        name, _, asked = task.rpartition("|")
+        counted = bool(name) and asked.isdecimal() and len(asked) < _DIGITS
+        found["task_set.task"] = name if counted else task
+        if counted:
+            found["prompt_template.n_shot"] = int(asked)
+    if isinstance(examples, list):
+        found["prompt_template.n_shot"] = len(examples)
+    if isinstance(stop, list):
+        found["decoding_policy.stop"] = sorted(text for text in stop if isinstance(text, str))
+    return found
 
 
 def _values(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -109,7 +142,7 @@ def _new_row(source: str, position: int, values: dict[str, Any], ids: Ids, seen:
         expected=_gold(doc.get("choices"), doc.get("gold_index")),
         samples=texts[1:],
     )
-    return _Row(answer, metric, doc.get("generation_size"))
+    return _Row(answer, metric, doc.get("generation_size"), _said(doc))
 
 
 def _old_row(source: str, position: int, values: dict[str, Any], ids: Ids, seen: dict[str, int]) -> _Row:
@@ -128,7 +161,7 @@ def _old_row(source: str, position: int, values: dict[str, Any], ids: Ids, seen:
         expected=gold or _gold(_literal(values.get("choices")), _literal(values.get("gold_index"))),
         samples=texts[1:],
     )
-    return _Row(answer, metrics, None)
+    return _Row(answer, metrics, None, {})
 
 
 def _graded(row: _Row, name: str, grades: Grades) -> LoggedAnswer:

@@ -13,11 +13,14 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
+from proctor.domain.recorded_card import recorded_card
 from proctor.domain.run_log import MAX_SETTINGS, AskedWith, LoggedAnswer, RunLog
 from proctor.formats.faults import shown
 from proctor.formats.logs.checks import FirstFault, Grades, Ids, one_limit, refuse, text_or_none, told
+from proctor.formats.logs.lm_eval_results import fields_beside
 from proctor.formats.logs.log_file import LogFile
 from proctor.formats.logs.log_format import LogFormat
+from proctor.formats.logs.recorded import fields_of_settings, template_of
 from proctor.formats.meter import LOG_ROWS
 from proctor.formats.rows import Row, jsonl_rows
 
@@ -30,10 +33,18 @@ _LIMITS: Final = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completio
 #: Settings that have another name in a suite.
 _SETTINGS: Final = {"until": "stop", **dict.fromkeys(_LIMITS, "max_tokens")}
 TITLE: Final = "lm-evaluation-harness"
+#: Fields of a card, of its protocol and of its subject.
+Recorded = tuple[Mapping[str, Any], Mapping[str, Any]]
+NOT_RECORDED: Final[Recorded] = ({}, {})
 
 
-def read_lm_eval(source: str, rows: Iterable[Row]) -> tuple[RunLog, ...]:
+def read_lm_eval(source: str, rows: Iterable[Row], beside: Recorded = NOT_RECORDED) -> tuple[RunLog, ...]:
     """A run for each filter, in the order in which the log first names them.
+
+    Args:
+        source: the file, for messages.
+        rows: its rows.
+        beside: what the results that lie beside it record, of protocol and subject.
 
     Raises:
         BadInputError: with file and line, at the first row that is not what it should be.
@@ -80,8 +91,24 @@ def read_lm_eval(source: str, rows: Iterable[Row]) -> tuple[RunLog, ...]:
             )
         )
     limit, asked_with = one_limit(limits), tuple(settings.values())[:MAX_SETTINGS]
+    # A log with more settings than are kept was asked in as many ways.
+    drawn = fields_of_settings(asked_with) if len(settings) <= MAX_SETTINGS else {}
+    if limit is not None:
+        drawn["decoding_policy.max_tokens"] = limit
+    if (template := template_of(next(iter(answers.values()), ()))) is not None:
+        drawn["prompt_template.template"] = template
+    card = recorded_card({**beside[0], **drawn, "evaluator.name": TITLE}, beside[1])
     return tuple(
-        RunLog(source, TITLE, name, tuple(found), limit, asked_with=asked_with) for name, found in answers.items()
+        RunLog(
+            source,
+            TITLE,
+            name,
+            tuple(found),
+            limit,
+            asked_with=asked_with,
+            card=card.with_protocol({"metric.name": metrics[name], "metric.extractor": name}),
+        )
+        for name, found in answers.items()
     )
 
 
@@ -177,7 +204,8 @@ def _fits(log: LogFile) -> bool:
 
 
 def _read(log: LogFile) -> tuple[RunLog, ...]:
-    return read_lm_eval(log.source, jsonl_rows(io.BytesIO(log.data), FirstFault(log.source), LOG_ROWS))
+    rows = jsonl_rows(io.BytesIO(log.data), FirstFault(log.source), LOG_ROWS)
+    return read_lm_eval(log.source, rows, fields_beside(log.path))
 
 
 LM_EVAL: Final = LogFormat(_fits, _read)

@@ -18,7 +18,7 @@ from proctor.formats.rows import unreadable
 MAX_BYTES: Final = 1 << 28
 KNOWN: Final = (
     "eval_trust JSON, lm-evaluation-harness --log_samples JSONL, Inspect's .eval or .json, lighteval's details "
-    "(Parquet), or CSV with the columns id and correct"
+    "(Parquet), the JSON report of a Proctor audit, or CSV with the columns id and correct"
 )
 _CONSTANT: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|-?\b(?:NaN|Infinity)\b', re.DOTALL)
 

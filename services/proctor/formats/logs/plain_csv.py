@@ -1,5 +1,8 @@
 """A plain CSV: `id` and `correct` at the least; `question`, `expected`, `answer`, `text`, `finish_reason`, `tokens` and
 `error` where known. A row whose `correct` is empty, or that has an `error`, is an error row.
+
+Columns of the protocol (`max_tokens`, `temperature`, `template`, …) say how the run was made, where every row says the
+same.
 """
 
 from __future__ import annotations
@@ -10,14 +13,16 @@ from typing import Final
 
 from proctor.domain.run_log import LoggedAnswer, RunLog
 from proctor.formats.faults import shown
-from proctor.formats.logs.checks import Grades, Ids, question_digest, refuse, tokens_or_none
+from proctor.formats.logs.checks import Grades, Ids, one_limit, question_digest, refuse, tokens_or_none
 from proctor.formats.logs.log_file import LogFile
 from proctor.formats.logs.log_format import LogFormat
+from proctor.formats.logs.recorded import PLAIN_NAMES, plain_card
 from proctor.formats.rows import first_double
 
 NEEDED: Final = ("id", "correct")
 EXTRACTOR: Final = "as logged"
 _NO_GRADE: Final = "correct is empty"
+_OF_PROTOCOL: Final = {*PLAIN_NAMES, "model"}
 
 
 def read_plain_csv(source: str, text: str) -> RunLog:
@@ -29,6 +34,7 @@ def read_plain_csv(source: str, text: str) -> RunLog:
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     ids, grades = Ids(source), Grades(source)
     answers: list[LoggedAnswer] = []
+    recorded: dict[str, set[str]] = {}
     try:
         header = [name.strip() for name in next(reader, [])]
         _check_header(source, header)
@@ -37,13 +43,18 @@ def read_plain_csv(source: str, text: str) -> RunLog:
             if cells and len(cells) != len(header):
                 refuse(source, start, f"{len(cells)} cells where the header has {len(header)} columns")
             if cells:
-                answers.append(_answer(source, start, dict(zip(header, cells, strict=True)), ids, grades))
+                row = dict(zip(header, cells, strict=True))
+                answers.append(_answer(source, start, row, ids, grades))
+                for name in _OF_PROTOCOL & row.keys():
+                    recorded.setdefault(name, set()).add(row[name].strip())
             start = reader.line_num + 1
     except csv.Error as error:
         refuse(source, max(reader.line_num, 1), f"not CSV: {error}")
     if not answers:
         refuse(source, 1, "a header and no row: there is not one answer to compare")
-    return RunLog(source, "csv", EXTRACTOR, tuple(answers))
+    card = plain_card({name: next(iter(values)) for name, values in recorded.items() if len(values) == 1})
+    limit = one_limit([card.protocol.get("decoding_policy.max_tokens")])
+    return RunLog(source, "csv", EXTRACTOR, tuple(answers), limit, card=card)
 
 
 def _check_header(source: str, header: list[str]) -> None:

@@ -10,12 +10,14 @@ from typing import Any, Final, TypeVar
 
 from proctor.domain.errors import BadInputError
 from proctor.domain.plugins import ExtensionPoint
+from proctor.domain.recorded_card import RecordedCard, recorded_card
 from proctor.domain.run_log import MAX_SETTINGS, AskedWith, LoggedAnswer, RunLog
 from proctor.formats.faults import shown
 from proctor.formats.logs.checks import Ids, refuse
 from proctor.formats.logs.log_file import KNOWN, LogFile
 from proctor.formats.logs.log_format import LogFormat
 from proctor.formats.logs.plain_csv import PLAIN_CSV, read_plain_csv
+from proctor.formats.logs.recorded import fields_of_settings
 from proctor.formats.meter import LOG_ROWS
 
 T = TypeVar("T")
@@ -31,6 +33,7 @@ LOG_FORMATS: Final = ExtensionPoint(
         "csv": f"{_HERE}.plain_csv:PLAIN_CSV",
         "lm_eval": f"{_HERE}.lm_eval:LM_EVAL",
         "eval_trust": f"{_HERE}.eval_trust:EVAL_TRUST",
+        "proctor": f"{_HERE}.proctor_report:PROCTOR_REPORT",
     },
 )
 _TEXTS: Final = ("content", "answer", "text", "finish_reason", "error", "question", "expected", "prompt", "trial")
@@ -106,7 +109,7 @@ def _read_by_plugin(log: LogFile) -> tuple[RunLog, ...] | None:
             runs = _of_plugin(partial(_read, found), log, reader)
             _check(log.source, runs, reader)
             read_as = f"{name} of {LOG_FORMATS.origin(name)}"
-            return tuple(replace(run, source=log.source, format=read_as) for run in runs)
+            return tuple(replace(run, source=log.source, format=read_as, card=_card(run)) for run in runs)
     if failed is not None:
         raise failed
     return None
@@ -144,6 +147,8 @@ def _check(source: str, runs: Sequence[Any], reader: str) -> None:
             raise BadInputError(f"{source}: {reader} gave a run with a wrong extractor or token_limit")
         if not _says_settings(run):
             raise BadInputError(f"{source}: {reader} gave a run with a wrong model or asked_with")
+        if not isinstance(run.card, RecordedCard):
+            raise BadInputError(f"{source}: {reader} gave a run whose card is no RecordedCard")
     answers = sum(len(run.answers) for run in runs)
     if answers > LOG_ROWS.rows:
         raise BadInputError(f"{source}: {reader} found {answers:,} answers; at most {LOG_ROWS.rows:,} are read")
@@ -159,6 +164,11 @@ def _check(source: str, runs: Sequence[Any], reader: str) -> None:
             size += sum(len(text) for text in (*_texts(answer), *answer.samples))
     if size > LOG_ROWS.total_bytes:
         raise BadInputError(f"{source}: {reader} found more than {LOG_ROWS.total_bytes >> 20} MiB of text")
+
+
+def _card(run: RunLog) -> RecordedCard:
+    """The card that a plug-in's reader gave, with the settings that it gave beside it, held to what a card can hold."""
+    return recorded_card({**fields_of_settings(run.asked_with), **run.card.protocol}, run.card.subject)
 
 
 def _fault(given: Any) -> str | None:
