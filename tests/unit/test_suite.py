@@ -18,6 +18,7 @@ from proctor.cli.suite import suite as command
 from proctor.domain.canonical import bytes_digest, canonical_json
 from proctor.domain.card import ContentDigests, ProtocolCard, protocol_card
 from proctor.domain.errors import BadInputError
+from proctor.domain.risk_register import known_exposure, published
 from proctor.domain.suite import Suite
 from proctor.domain.suite_fields import all_places, place_at
 from proctor.domain.suite_problems import SuiteProblems, parse_suite
@@ -97,6 +98,7 @@ def test_a_valid_suite_is_answered_in_a_few_lines_that_say_what_it_is(tmp_path: 
         "  benchmark    gsm8k (main), version 1, at most 50 items",
         "  rewordings   3 of each item, by lexical",
         f"  fingerprint  {fingerprint}",
+        f"note: {published(known_exposure('gsm8k')[0])}",
         "Fields that it leaves out have their defaults; --defaults shows them.",
     ]
 
@@ -120,7 +122,8 @@ def test_a_fingerprint_that_is_not_final_is_not_shown_and_the_reasons_are(tmp_pa
     lines = validated(written(tmp_path, with_changes({"dataset_config.path": "items.jsonl"})))
     assert "  fingerprint  not known yet" in lines
     notes = [line for line in lines if line.startswith("note: ")]
-    assert ["is abbreviated" in notes[0], "cannot be read" in notes[1], len(notes)] == [True, True, 2]
+    assert ["is abbreviated" in notes[0], "cannot be read" in notes[1], len(notes)] == [True, True, 3]
+    assert notes[2].startswith("note: Published of GSM8K")
 
 
 @pytest.mark.parametrize("path", ["/dev/zero", "pipe"])

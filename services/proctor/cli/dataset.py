@@ -23,9 +23,10 @@ def dataset() -> None:
 def risk(name: str | None, output: str) -> None:
     """Say how much of a public benchmark is published to stand in training data; without NAME, of all.
 
-    The figures are those of their sources, for the corpora that these looked at. That nothing is known of a benchmark
-    is no sign that it did not leak: `proctor exposure scan` searches the data that you have, and an audit asks the
-    model.
+    The figures are those of their sources, for the corpora that these looked at. Where a suite uses such a benchmark,
+    `proctor suite validate`, `proctor audit plan` and the report show them; no decision rests on them. That nothing is
+    known of a benchmark is no sign that it did not leak: `proctor exposure scan` searches the data that you have, and
+    an audit asks the model.
 
     \b
     Example:

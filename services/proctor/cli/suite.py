@@ -53,8 +53,9 @@ def _load(context: click.Context, file: Path) -> Suite:
 def validate(context: click.Context, file: Path, with_defaults: bool, output: str) -> None:
     """Check FILE, and say what it is.
 
-    Of a valid suite it names model, benchmark, rewordings and fingerprint, and notes what does nothing in this version
-    and what the fingerprint still waits for. JSON always holds the whole suite, and the defaults that FILE leaves out.
+    Of a valid suite it names model, benchmark, rewordings and fingerprint, and notes what does nothing in this version,
+    what the fingerprint still waits for, and what is published of the benchmark's exposure. JSON always holds the whole
+    suite, and the defaults that FILE leaves out.
 
     Of another it prints every problem at once, each with its path, the offending value and the mend, and exits with 2.
     Whether an endpoint of the suite may be asked is the operator's word, and said when an audit is started.
@@ -73,11 +74,13 @@ def validate(context: click.Context, file: Path, with_defaults: bool, output: st
         profile_described,
     )
     from proctor.domain.problems import quoted, visible
+    from proctor.domain.risk_register import exposure_of_dataset, published
     from proctor.formats.suites import read_suite_file
 
     loaded = _load(context, file)
     defaults = defaults_left_out(loaded, read_suite_file(file))
     card = card_known(loaded, file.parent)
+    exposure = exposure_of_dataset(loaded.dataset.benchmark_name, loaded.dataset.hub_id)
     notes = [*card.reasons, *less_than_expected(loaded)]
     if output == "json":
         document = {
@@ -85,6 +88,7 @@ def validate(context: click.Context, file: Path, with_defaults: bool, output: st
             "audit_suite_id": loaded.audit_suite_id,
             "fingerprint": card.fingerprint,
             "notes": notes,
+            "known_exposure": [one._asdict() for one in exposure],
             "defaults": defaults,
             "suite": loaded.plain(),
         }
@@ -98,7 +102,7 @@ def validate(context: click.Context, file: Path, with_defaults: bool, output: st
     }
     for label, words in parts.items():
         click.echo(f"  {label:<11}  {visible(words)}")
-    for note in notes:
+    for note in (*notes, *map(published, exposure)):
         click.echo(f"note: {visible(note)}")
     if not defaults:
         return

@@ -44,10 +44,29 @@ REGISTER: Final = (
 )
 
 
-def known_exposure(name: str) -> tuple[KnownExposure, ...]:
-    """What is published of a benchmark, by its name in whatever spelling; nothing where nothing is known here."""
-    wanted = _plain(name)
-    return tuple(one for one in REGISTER if wanted in (_plain(one.benchmark), *one.names))
+#: What the register's silence says.
+NO_SIGN: Final = "That nothing is published here of a benchmark is no sign that it did not leak."
+
+
+def known_exposure(*names: str) -> tuple[KnownExposure, ...]:
+    """What is published of a benchmark, by its names in whatever spelling; nothing where nothing is known here."""
+    wanted = {_plain(name) for name in names}
+    return tuple(one for one in REGISTER if wanted & {_plain(one.benchmark), *one.names})
+
+
+def exposure_of_dataset(benchmark_name: str, hub_id: str | None) -> tuple[KnownExposure, ...]:
+    """What is published of the benchmark that a suite names, by its name or by its place on the hub."""
+    on_hub = () if hub_id is None else (hub_id, hub_id.rpartition("/")[2])
+    return known_exposure(benchmark_name, *on_hub)
+
+
+def published(one: KnownExposure) -> str:
+    """A figure with its method and its source, and what it does not say, in sentences."""
+    return (
+        f"Published of {one.benchmark}: exposed {one.exposed}, scores {one.inflation}, looked for by {one.method} "
+        f"({one.source}). That is of the corpora that its source looked at, says nothing of this model, and moves no "
+        f"decision. {NO_SIGN}"
+    )
 
 
 def _plain(name: str) -> str:

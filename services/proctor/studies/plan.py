@@ -15,6 +15,7 @@ from proctor.domain.errors import BadInputError, ProctorError
 from proctor.domain.evidence import ClusterCount
 from proctor.domain.hub import NO_HUB, HubAccess
 from proctor.domain.prices import Prices
+from proctor.domain.risk_register import KnownExposure, exposure_of_dataset
 from proctor.domain.suite import Suite
 from proctor.domain.suite_budget import BudgetSection
 from proctor.evidence.answers import cluster_labels, guess_chance, labels_of
@@ -118,6 +119,8 @@ class AuditPlan(NamedTuple):
     """What wording alone can say of these items."""
     certain_review: str | None
     """Why the audit ends in a review whatever it finds; None where it can approve."""
+    exposure: tuple[KnownExposure, ...] = ()
+    """What is published of the benchmark's exposure. Nothing above rests on it."""
     clusters: ClusterCount | None = None
     """What the chances are over; None where every item is a cluster of its own."""
 
@@ -229,6 +232,7 @@ def plan_audit(
         ),
         reach=wording_reach(benchmark.items),
         certain_review=certain_review(suite),
+        exposure=exposure_of_dataset(suite.dataset.benchmark_name, suite.dataset.hub_id),
         clusters=None if clusters is None else clusters.counted,
     )
 

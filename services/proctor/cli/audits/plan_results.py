@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from proctor.cli.terminal import say, table
+from proctor.domain.risk_register import published
 from proctor.domain.scope import Scope
 from proctor.evidence.planning.approval import CLUSTERED_MAX_ITEMS
 from proctor.studies.plan import AuditPlan
@@ -48,6 +49,7 @@ def document(plan: AuditPlan) -> dict[str, Any]:
         "notes": list(plan.notes),
         "scope": Scope.WORDING.value,
         "scope_hint": plan.reach.hint,
+        "known_exposure": [one._asdict() for one in plan.exposure],
         "item_kinds": None if plan.reach.kinds is None else {kind.value: n for kind, n in plan.reach.kinds.items()},
     }
 
@@ -159,6 +161,8 @@ def print_plan(plan: AuditPlan) -> None:
         say(f"Budget: at most {_ceilings(plan)}; the audit comes to {plan.all_trials:,} trials of all models.")
     for note in plan.notes:
         say(f"note: {note}")
+    for one in plan.exposure:
+        say(f"note: {published(one)}")
     say(f"scope: an approval would rest on wordings alone; {plan.reach.hint}.")
     say(f"\n{conclusion(plan)}")
 

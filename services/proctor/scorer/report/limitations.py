@@ -7,6 +7,7 @@ from proctor.domain.evidence import CleanControl, Evidence
 from proctor.domain.limitation import Limitation
 from proctor.domain.log_origin import LOG_BACKEND
 from proctor.domain.manifest import AuditManifest
+from proctor.domain.risk_register import exposure_of_dataset, published
 from proctor.evidence.perturbation.rewording_cost import not_on_record
 from proctor.scorer.channels.plugin_calls import gap_of, limitations_of_plugin
 from proctor.scorer.channels.registry import CHANNELS, plugins_of
@@ -140,5 +141,7 @@ def limitations(
             "benchmark_not_bound",
             "The protocol card holds no digest of the benchmark's file, so it cannot show later which text was asked.",
         )
+    for one in exposure_of_dataset(suite.dataset.benchmark_name, suite.dataset.hub_id):
+        add("known_exposure", published(one))
     control = None if found is None else found.control
     return (*special, *_always(suite.perturbation.num_variants_per_item, control))
