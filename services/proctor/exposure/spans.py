@@ -56,7 +56,9 @@ def matches(text: str, window: bytes, n: int) -> tuple[Match, ...]:
     for begin in range(len(own) - n + 1):
         here = places.get(tuple(own[begin : begin + n]), ())
         runs = [(_run(own, forms, begin, place), -place) for place in here]
-        length, place = max(runs, default=(0, 0))
+        if not runs:
+            continue
+        length, place = max(runs)
         # A run that ends where one before it does is part of that one.
         if begin + length <= reached:
             continue
