@@ -20,25 +20,13 @@ from proctor.domain.record.sign_off import SignedBy, Verb
 from proctor.runtime.records.audit_state import AuditState
 from proctor.runtime.records.standings import NewSignOff
 from tests.browser.chromium import DESKTOP, PHONE, chromium, log_of, requested, show
+from tests.browser.hostile_texts import PAYLOAD
 from tests.browser.stage import REVIEWER, Stage, served_report, stage
 from tests.decided_audits import report_with
 from tests.record_samples import a_key, by_hand
 from tests.report_samples import poisoned
 from tests.support import valkey_server, wait_until
 
-#: Markup that would run in one place or another, what a template language would compute, and what deceives the eye.
-CORPUS = (
-    "</title></style></script><script>window.ran=1</script>",
-    "\"'><img src=//192.0.2.1/x onerror=window.ran=1>",
-    "<svg/onload=window.ran=1><iframe srcdoc='<script>parent.ran=1</script>'>",
-    "' autofocus onfocus=window.ran=1 x='",
-    "javascript:window.ran=1",
-    "</textarea><form action=//192.0.2.1><button formaction=javascript:window.ran=1>",
-    "{{7*191}}{%if 1%}${7*191}",
-    "<!--<base href=//192.0.2.1/>-->&lt;script&gt;",
-    "\u202e\u2066\u200b\u0007\u001b[31m\u2028",
-)
-PAYLOAD = "".join(CORPUS)
 #: What people write is one printable line.
 PRINTABLE = "".join(sign for sign in PAYLOAD if sign.isprintable())
 _STATE = """
