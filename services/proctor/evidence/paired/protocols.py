@@ -20,6 +20,7 @@ _CHAT_TEMPLATE: Final = "prompt_template.chat_template"
 _PUT_INTO_PROMPTS: Final = ("prompt_template.n_shot", "prompt_template.fewshot_seed", "prompt_template.system_message")
 _OF_GRADING: Final = frozenset({"metric.name", "metric.extractor"})
 _SHOWN_CHARACTERS: Final = 80
+_DIGEST_CHARACTERS: Final = len("sha256:") + 12
 
 
 def compare_protocols(a: RunLog, b: RunLog, pairs: Pairs) -> ProtocolComparison:
@@ -37,7 +38,9 @@ def compare_protocols(a: RunLog, b: RunLog, pairs: Pairs) -> ProtocolComparison:
         whole = len(prompts) == len(pairs.answers)
         return _without_unknown(found, _in_prompts(found)) if whole else found
     if any(one.field == _TEMPLATE for one in found.unknown):
-        first, second = (f"{_digest(texts)} ({counted(len(texts), 'prompt')})" for texts in zip(*prompts, strict=True))
+        first, second = (
+            f"{_digest(texts)}… of {counted(len(texts), 'prompt')}" for texts in zip(*prompts, strict=True)
+        )
         difference = FieldDifference(field=_PROMPTS, a=first, b=second)
         found = found.model_copy(update={"differs": (*found.differs, difference)})
     return _without_unknown(found, {_TEMPLATE})
@@ -50,7 +53,7 @@ def _in_prompts(found: ProtocolComparison) -> set[str]:
 
 
 def _digest(texts: tuple[str, ...]) -> str:
-    return bytes_digest("\0".join(texts).encode("utf-8", "backslashreplace"))
+    return bytes_digest("\0".join(texts).encode("utf-8", "backslashreplace"))[:_DIGEST_CHARACTERS]
 
 
 def _without(found: ProtocolComparison, fields: Set[str]) -> ProtocolComparison:
