@@ -32,7 +32,7 @@ return {
   computed: document.body.textContent.includes('1337'),
 };
 """
-_INERT = {
+_INERT: dict[str, Any] = {
     "ran": None, "resources": [], "acting": 0, "handlers": 0, "links": 0, "hidden": False, "computed": False,
 }  # fmt: skip
 _OPEN_ALL = "document.querySelectorAll('details').forEach(d => d.open = true)"

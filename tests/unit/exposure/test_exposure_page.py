@@ -79,3 +79,9 @@ def test_spans_that_overlap_are_one_mark() -> None:
     spans = [{"start": 2, "end": 5}, {"start": 4, "end": 8}, {"start": 2, "end": 3}]
     pieces = (Piece("01", is_match=False), Piece("234567", is_match=True), Piece("89", is_match=False))
     assert pieces_of("0123456789", spans) == pieces
+
+
+def test_of_a_long_text_the_page_says_how_much_it_leaves_out() -> None:
+    match, rest = pieces_of("word" + "x" * 5_000, [{"start": 0, "end": 4}])
+    assert match == Piece("word", is_match=True)
+    assert rest == Piece("x" * 4_000 + "… (1,000 more characters)", is_match=False)

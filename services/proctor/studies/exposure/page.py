@@ -92,6 +92,8 @@ def pieces_of(text: str, spans: Sequence[dict[str, Any]]) -> tuple[Piece, ...]:
         else:
             pieces[-1] = Piece(pieces[-1].text + text[start:end], is_match=True)
         at = end
-    if at < len(text):
-        pieces.append(Piece(text[at : at + _MAX_CHARACTERS], is_match=False))
+    if rest := text[at:]:
+        more = len(rest) - _MAX_CHARACTERS
+        cut = f"… ({more:,} more characters)" if more > 0 else ""
+        pieces.append(Piece(rest[:_MAX_CHARACTERS] + cut, is_match=False))
     return tuple(pieces)
