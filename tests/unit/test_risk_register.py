@@ -58,7 +58,7 @@ def test_a_suite_that_uses_such_a_benchmark_is_told_what_is_published_of_it(
     path = str(suite_file(tmp_path, "gsm8k"))
     assert main([*command, path]) == 0
     said = capsys.readouterr().out
-    assert "Published of GSM8K: exposed 10-20 %, scores +3-8 points, looked for by question fingerprinting" in said
+    assert "Published of GSM8K: exposed: 10-20 %; scores: +3-8 points; looked for by question fingerprinting" in said
     assert "moves no decision" in said
     assert NO_SIGN in said
     assert main([*command, path, "--format", "json"]) == 0
@@ -86,8 +86,8 @@ def test_the_report_says_it_among_its_limits_and_decides_the_same() -> None:
     assert listed.decision.reasons == other.decision.reasons
     page = render(listed, run=RunFacts())
     assert 'id="limit-known_exposure"' in page
-    assert "10-20 %, scores +3-8 points" in page
-    assert "read in 2026)" in page
+    assert "10-20 %; scores: +3-8 points" in page
+    assert "read in 2026). That is" in page
 
 
 @pytest.mark.parametrize("name", ["", "mmlu-pro", "gsm", "my-own"])

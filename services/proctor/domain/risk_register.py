@@ -63,9 +63,9 @@ def exposure_of_dataset(benchmark_name: str, hub_id: str | None) -> tuple[KnownE
 def published(one: KnownExposure) -> str:
     """A figure with its method and its source, and what it does not say, in sentences."""
     return (
-        f"Published of {one.benchmark}: exposed {one.exposed}, scores {one.inflation}, looked for by {one.method} "
-        f"({one.source}). That is of the corpora that its source looked at, says nothing of this model, and moves no "
-        f"decision. {NO_SIGN}"
+        f"Published of {one.benchmark}: exposed: {one.exposed}; scores: {one.inflation}; looked for by {one.method}; "
+        f"source: {one.source}. That is of the corpora that its source looked at, says nothing of this model, and "
+        f"moves no decision. {NO_SIGN}"
     )
 
 
