@@ -29,11 +29,12 @@ $(VENV)/.local: $(BIN)/python pyproject.toml constraints.txt services/proctor/lo
 	$(BIN)/python scripts/setup_triton.py
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.local scripts/setup_harness.sh scripts/setup_prometheus.sh
+$(VENV)/.dev: $(VENV)/.local scripts/setup_harness.sh scripts/setup_prometheus.sh scripts/setup_sandbox.sh
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[local,dev]'
 	scripts/setup_browser.sh
 	scripts/setup_postgres.sh
 	scripts/setup_prometheus.sh
+	scripts/setup_sandbox.sh
 	scripts/setup_harness.sh
 	@touch $@
 

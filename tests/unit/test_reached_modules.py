@@ -37,6 +37,7 @@ BEGUN = {
     "proctor.__main__": "`python -m proctor`",
     "proctor.inference.worker.prompt_backend": "what plug-ins make their backends from",
     "proctor.router.stages.asking": "what plug-ins make their stages from",
+    "proctor.runtime.sandbox.harness": "run in the sandbox, as text, without the package around it",
     "proctor.localstack.private_exec": "run by its path, without the package around it",
     "proctor.localstack.triton_setup": "the command that the Makefile gives, and `proctor doctor` names",
     "proctor.perturbation.serving.rpc.perturbation_pb2_grpc": "stubs for callers in Python",

@@ -75,6 +75,7 @@ def test_every_setting_has_a_variable_and_survives_the_way_through_it(tmp_path: 
         "PROCTOR_RETENTION_DAYS": "30",
         "PROCTOR_METRICS_SCORES": "7",
         "PROCTOR_LOG_FORMAT": "json",
+        "PROCTOR_CODE_EXECUTION": "sandbox",
         "PROCTOR_HUB_DATASETS": "",
         **{f"PROCTOR_{name.upper()}": str(n) for n, name in enumerate(Timing.model_fields, 1)},
     }

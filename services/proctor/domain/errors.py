@@ -39,6 +39,10 @@ class PluginError(BadInputError):
         super().__init__(f"{fault}; {mend}")
 
 
+class CodeExecutionError(ProctorError):
+    """Code that a model wrote cannot be run here, because it is switched off or there is no sandbox."""
+
+
 class EndpointError(ProctorError):
     """A model endpoint that cannot be used: unreachable, refusing, or serving another model than the suite pins."""
 

@@ -331,8 +331,22 @@ class MetricSection(Frozen):
 
     name: Literal["accuracy"] = "accuracy"
     """How graded answers become a score."""
-    extractor: Literal["auto", "choice_letter", "numeric", "exact"] = "auto"
-    """`auto` is choice_letter for multiple choice, numeric where every target is a number, else exact."""
+    extractor: Literal[
+        "auto",
+        "choice_letter",
+        "numeric",
+        "exact",
+        "answer_phrase",
+        "boxed",
+        "hash_marker",
+        "last_number",
+        "article",
+        "constraints",
+        "execution",
+    ] = "auto"
+    """`auto` is choice_letter for multiple choice, execution where targets are tests, constraints where they are
+    constraints, numeric where every one is a number, else exact. The others are described in docs/datasets.md;
+    execution runs what the model wrote, where the operator lets it."""
 
 
 class Suite(Frozen):

@@ -25,6 +25,8 @@ def read_answer(trial: Trial, text: str, target: str, extractor: Extractor) -> R
     extracted = extractor.extract(text, trial.choices, trial.labels)
     if extracted is None:
         return Reading(Outcome.INVALID, None)
+    if extractor.judge is not None:
+        return Reading(extractor.judge(extracted, target), extracted)
     return Reading(Outcome.CORRECT if extractor.agrees(extracted, target) else Outcome.INCORRECT, extracted)
 
 

@@ -91,6 +91,14 @@ class RecordsMigrate(StrEnum):
         return self is RecordsMigrate.AUTO and records_url.startswith("sqlite")
 
 
+class CodeExecution(StrEnum):
+    """Whether a scorer runs code that a model wrote, to grade it."""
+
+    OFF = "off"
+    SANDBOX = "sandbox"
+    """In namespaces of its own, by bubblewrap; where that is not to be had, nothing is run."""
+
+
 def _described(parse: Callable[[OperatorText], Any]) -> PlainValidator:
     """Reads what an operator describes in JSON, in the variable or in a file that it names behind an @."""
 
@@ -181,6 +189,8 @@ class Settings(EnvironmentSettings):
     """Models, each with a suite, of which a router's metrics tell the Contamination Score; 0 is none."""
     log_format: LogFormat = LogFormat.TEXT
     """How workers and servers write their logs."""
+    code_execution: CodeExecution = CodeExecution.OFF
+    """Whether answers that are code may be graded, which runs them."""
     # Excluded, because these two are more than a variable each: `to_environment` adds them.
     hub: InstanceOf[HubAccess] = Field(default=UNSAID_HUB, exclude=True)
     """What suites may read of the Hugging Face Hub; its address and token come from HF_ENDPOINT and HF_TOKEN."""
@@ -206,9 +216,9 @@ class Settings(EnvironmentSettings):
             BadInputError: when PROCTOR_ENDPOINTS, or the file that it names behind an @, describes no endpoints,
                 PROCTOR_PRIVATE_BENCHMARKS no benchmarks, PROCTOR_CEILINGS no ceilings or PROCTOR_NOTIFY no targets,
                 PROCTOR_HUB_DATASETS holds what is no pattern, PROCTOR_OTHER_ENDPOINTS, PROCTOR_LEDGER_CHECK,
-                PROCTOR_RECORDS_MIGRATE, PROCTOR_ENCODER_PRECISION or PROCTOR_LOG_FORMAT is none of its words,
-                PROCTOR_DASHBOARD_URL is no address of a web page, PROCTOR_ARTIFACTS or the S3 endpoint names no place,
-                or a time limit is no number of seconds or days.
+                PROCTOR_RECORDS_MIGRATE, PROCTOR_ENCODER_PRECISION, PROCTOR_LOG_FORMAT or PROCTOR_CODE_EXECUTION is
+                none of its words, PROCTOR_DASHBOARD_URL is no address of a web page, PROCTOR_ARTIFACTS or the S3
+                endpoint names no place, or a time limit is no number of seconds or days.
         """
         hub = HubAccess(
             # Set and empty it means none.

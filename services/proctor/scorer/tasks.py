@@ -32,6 +32,7 @@ from proctor.scorer.channels.channel import ChannelInputs, FreshAsked
 from proctor.scorer.channels.registry import files_of
 from proctor.scorer.grading.ahead import RecentGrades, grade_and_store
 from proctor.scorer.grading.loading import StoredMessages, StoredStage, load_rows, load_shown
+from proctor.scorer.grading.programs import Programs
 from proctor.scorer.grading.targets import TargetsCache
 from proctor.scorer.logged import with_origin
 from proctor.scorer.measuring import measured
@@ -42,7 +43,7 @@ from proctor.scorer.report.event import event_of
 from proctor.scorer.score import score
 
 logger = logging.getLogger(__name__)
-_targets = TargetsCache()
+_targets = TargetsCache(programs=Programs(lambda: worker_settings().code_execution))
 _recent = RecentGrades()
 
 

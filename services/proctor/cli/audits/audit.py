@@ -68,7 +68,7 @@ def run(suite_file: Path, priority: str, ci: CiFiles, home: Path, output: str) -
     from proctor.localstack.stack import StackSpec
     from proctor.localstack.state import live_state
     from proctor.router.submit.endpoints import named_endpoints
-    from proctor.router.submit.gathering import gather, hold_content_private
+    from proctor.router.submit.gathering import gather, hold_content_private, hold_unrun_code
     from proctor.router.submit.terms import terms_of
     from proctor.runtime.settings import LOCAL_TRITON, Settings
     from proctor.studies.unusable_parts import hold_usable
@@ -81,6 +81,7 @@ def run(suite_file: Path, priority: str, ci: CiFiles, home: Path, output: str) -
     to_come = settings_to_come(home)
     terms_of(suite, to_come)
     hold_content_private(data, to_come)
+    hold_unrun_code(data, to_come)
     spec = StackSpec(mlflow=settings.registry_uri is None, triton=LOCAL_TRITON in named_endpoints(suite))
     stays = live_state(home) is not None
     with told_of_failure(ci, suite), stack_for(home, spec=spec) as stack:

@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from proctor.domain.canonical import bytes_digest
-from proctor.domain.errors import StackError
+from proctor.domain.errors import CodeExecutionError, StackError
 from proctor.localstack.ports import free_ports
 from proctor.localstack.services import valkey_binary, valkey_version
 from proctor.localstack.triton_server import find, libpython, obstacle
 from proctor.runtime.packaged_encoder import PACKAGED_DIGEST, PACKAGED_NAME, WEIGHTS, packaged_folder
-from proctor.runtime.settings import Settings
+from proctor.runtime.sandbox.sandbox import open_sandbox
+from proctor.runtime.settings import CodeExecution, Settings
 
 #: Below it the webhook tester of MLflow reads any address for anybody (CVE-2026-64849).
 _MINIMUM_MLFLOW = (3, 15)
@@ -65,6 +66,7 @@ def examine(settings: Settings) -> list[Finding]:
         lambda: _encoder(settings.encoder),
         _torch,
         _mlflow,
+        lambda: _sandbox(settings.code_execution),
         _memory,
         lambda: _disk(settings.home),
         _ports,
@@ -187,6 +189,18 @@ def _mlflow() -> Finding:
     if numbers < _MINIMUM_MLFLOW:
         return Finding("MLflow", State.MISSING, version, "pip install 'mlflow>=3.15' (CVE-2026-64849)")
     return Finding("MLflow", State.OK, version)
+
+
+def _sandbox(wanted: CodeExecution) -> Finding:
+    on = wanted is CodeExecution.SANDBOX
+    try:
+        open_sandbox()
+    except CodeExecutionError as error:
+        found, _, mend = str(error).partition("; ")
+        state = State.MISSING if on else State.WARNING
+        return Finding("code sandbox", state, found, mend or "docs/security.md has what it needs", required=on)
+    said = "answers that are code are run in it" if on else "nothing is run: PROCTOR_CODE_EXECUTION is off"
+    return Finding("code sandbox", State.OK, f"bubblewrap works; {said}", required=False)
 
 
 def _memory() -> Finding:

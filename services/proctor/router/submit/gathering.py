@@ -22,14 +22,14 @@ from proctor.formats.items import load_items, select_items
 from proctor.formats.named_file import read_named_file
 from proctor.formats.panel import panel_notes, parse_panel
 from proctor.formats.suites import calibration_path, content_digests, panel_path
-from proctor.grading.extractors import resolve_extractor
+from proctor.grading import EXECUTION, resolve_extractor
 from proctor.router.submit.allowed import hold_private
 from proctor.router.submit.endpoints import asked_endpoints
 from proctor.router.submit.privacy import private_by_content
 from proctor.router.submit.prompt_sizes import check_sizes
 from proctor.router.submit.solvers import solver_endpoints
 from proctor.router.transmission import check_options
-from proctor.runtime.settings import Settings
+from proctor.runtime.settings import CodeExecution, Settings
 
 
 class AuditData(NamedTuple):
@@ -86,6 +86,11 @@ def gather(
         _hold_alike(fresh.items, items, suite.metric.extractor)
         panel, noted = _panel(suite, base, items, fresh.items)
         notes += (*fresh.notes, *noted)
+    if resolve_extractor(suite.metric.extractor, items).name == EXECUTION and suite.perturbation.answering_check:
+        raise BadInputError(
+            "perturbation_config.answering_check compares answers with each other, and answers that are code are "
+            "judged by running them; leave it out, or audit items of another kind"
+        )
     check_sizes(items, suite, () if fresh is None else fresh.items)
     return AuditData(
         suite=suite,
@@ -146,3 +151,18 @@ def hold_content_private(data: AuditData, settings: Settings) -> None:
     asked = asked_endpoints(data.suite, settings) if data.log is None else solver_endpoints(data.suite, settings)
     for field, found in asked.items():
         hold_private(why, found, field)
+
+
+def hold_unrun_code(data: AuditData, settings: Settings) -> None:
+    """Refuse an audit whose answers are code where none is run, before a model is asked for it.
+
+    Raises:
+        BadInputError: with the setting.
+    """
+    if settings.code_execution is CodeExecution.OFF and (
+        resolve_extractor(data.suite.metric.extractor, data.items.items).name == EXECUTION
+    ):
+        raise BadInputError(
+            "metric_config.extractor: the answers are code, which is graded by running it, and that is switched off "
+            "here; the operator switches it on by PROCTOR_CODE_EXECUTION=sandbox (docs/security.md)"
+        )

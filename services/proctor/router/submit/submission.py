@@ -20,7 +20,7 @@ from proctor.router.audit import inputs_of
 from proctor.router.inputs import AuditInputs
 from proctor.router.states import Cause, before
 from proctor.router.submit.endpoints import resolve_endpoint, resolve_paraphraser, resolve_router
-from proctor.router.submit.gathering import AuditData, hold_content_private
+from proctor.router.submit.gathering import AuditData, hold_content_private, hold_unrun_code
 from proctor.router.submit.solvers import resolve_solvers
 from proctor.router.submit.terms import terms_of
 from proctor.runtime.artifacts.chunks import put_items
@@ -102,15 +102,16 @@ def submit(
 
     Raises:
         RequestTakenError: when the request has another audit already.
-        BadInputError: when an endpoint of the suite may not be asked here or not be sent its items, a strategy asks a
-            model and the suite names none, a solver is the model under audit, or the cost is limited and an endpoint
-            has no prices; nothing is on record then.
+        BadInputError: when an endpoint of the suite may not be asked here or not be sent its items, its answers are
+            code and none is run here, a strategy asks a model and the suite names none, a solver is the model under
+            audit, or the cost is limited and an endpoint has no prices; nothing is on record then.
         NewerVersionError: when its last audit did not end and needs a newer Proctor.
         StoreError: when the record store went away meanwhile.
     """
     suite = data.suite
     terms = terms_of(suite, settings, submitter.name, from_logs=data.log is not None)
     hold_content_private(data, settings)
+    hold_unrun_code(data, settings)
     endpoints = _resolved(suite, settings, at_terminal) if data.log is None else _of_logs(suite, data.log)
     steered: dict[str, Any] = {
         **endpoints,

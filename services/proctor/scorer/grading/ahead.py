@@ -10,7 +10,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from proctor.domain.errors import StoreError
+from proctor.domain.errors import CodeExecutionError, StoreError
 from proctor.domain.manifest import AnsweredShard, GradeSet
 from proctor.runtime.artifacts.store import ArtifactStore, put_model
 from proctor.runtime.metrics import recording as metrics
@@ -46,7 +46,7 @@ def grade_and_store(
 def _graded(store: ArtifactStore, answered: AnsweredShard, targets: Targets) -> GradeSet | None:
     try:
         return grade_answered(store, answered, targets)
-    except (StoreError, ValidationError) as error:
+    except (StoreError, CodeExecutionError, ValidationError) as error:
         logger.warning("shard %s is not graded before its audit has ended: %s", answered.shard, error)
         return None
 

@@ -1,6 +1,13 @@
-"""Grading a shard: what its answers are worth, a row a trial. Pure, and the same whoever does it when."""
+"""Grading a shard: what its answers are worth, a row a trial. The same whoever does it when.
+
+Pure, but for answers that are code: those are run, several at a time.
+"""
 
 from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from proctor.domain.canonical import short_id
 from proctor.domain.errors import StoreError
@@ -21,13 +28,14 @@ def grade_shard(answered: AnsweredShard, shard: Shard, said: CompletionSet, targ
 
     Raises:
         StoreError: the completions are not those of the shard's trials in their order, or an item is not the audit's.
+        CodeExecutionError: the answers are code, and cannot be run now.
     """
     trial_ids = tuple([completion.trial_id for completion in said.completions])
     if not _are_of(trial_ids, shard):
         raise StoreError(f"the completions {answered.completions} are not those of the shard {answered.shard}")
     rows = list(zip(shard.trials, said.completions, strict=True))
     try:
-        outcomes = tuple([_outcome(trial, one, targets) for trial, one in rows])
+        outcomes = _outcomes(rows, targets)
     except KeyError as error:
         raise StoreError(f"the shard {answered.shard} asks item {error}, which is none of the audit's") from None
     return GradeSet(
@@ -55,6 +63,13 @@ def _are_of(trial_ids: tuple[str, ...], shard: Shard) -> bool:
         return False
     # A shard's id is the digest of its trials' ids: one digest tells what would else take one a trial.
     return short_id(list(trial_ids)) == shard.shard_id or trial_ids == tuple(trial.trial_id for trial in shard.trials)
+
+
+def _outcomes(rows: Sequence[tuple[Trial, Completion]], targets: Targets) -> tuple[Outcome | None, ...]:
+    if targets.extractor.judge is None:
+        return tuple([_outcome(trial, one, targets) for trial, one in rows])
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as running:
+        return tuple(running.map(lambda row: _outcome(row[0], row[1], targets), rows))
 
 
 def _outcome(trial: Trial, completion: Completion, targets: Targets) -> Outcome | None:

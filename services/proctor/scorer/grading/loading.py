@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from pydantic import ValidationError
 
 from proctor.domain.errors import NewerVersionError, StoreError
 from proctor.domain.manifest import AnsweredShard, AuditManifest, CompletionSet, GradeSet, RewriteSet
-from proctor.domain.trial import Completion, Shard, Trial
+from proctor.domain.trial import Completion, Grade, Outcome, Shard, Trial
 from proctor.grading import grade
 from proctor.runtime.artifacts.calls import Call, MessageKey, calls_of, calls_of_shard, messages_in, trials_of
 from proctor.runtime.artifacts.store import ArtifactStore, get_model
@@ -52,8 +52,9 @@ def load_shown(
     n_answered, found = len(manifest.answered), list[GradedTrial]()
     for place in rows.shards_that_ask(item_ids):
         if place < n_answered:
+            known = _known_outcomes(store, manifest.answered[place], targets)
             found += [
-                _graded(trial, said, targets)
+                _graded(trial, said, targets, known.get(trial.trial_id))
                 for trial, said in calls_of_shard(store, manifest.answered[place])
                 if said is not None and trial.item_id in item_ids
             ]
@@ -100,7 +101,17 @@ def _grades_at_hand(store: ArtifactStore, answered: AnsweredShard, targets: Targ
     return grades if fits(grades, answered, targets.extractor) else None
 
 
-def _graded(trial: Trial, said: Completion, targets: Targets) -> GradedTrial:
+def _known_outcomes(store: ArtifactStore, answered: AnsweredShard, targets: Targets) -> Mapping[str, Outcome | None]:
+    """What was graded and is not to be graded twice: programs, which might do otherwise the next time."""
+    grades = None if targets.extractor.judge is None else _grades_at_hand(store, answered, targets)
+    return {} if grades is None else dict(zip(grades.trial_ids, grades.outcomes, strict=True))
+
+
+def _graded(trial: Trial, said: Completion, targets: Targets, known: Outcome | None) -> GradedTrial:
     if said.error is not None:
         return GradedTrial(trial, said, None)
+    if known is not None:
+        name, extracted = targets.extractor.name, targets.extractor.extract(said.text, trial.choices, trial.labels)
+        shown = Grade(trial_id=trial.trial_id, outcome=known, extracted=extracted, extractor=name)
+        return GradedTrial(trial, said, shown)
     return GradedTrial(trial, said, grade(trial, said, targets.by_item[trial.item_id], targets.extractor))

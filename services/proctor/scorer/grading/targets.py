@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from proctor.domain.item import Item
-from proctor.grading import Extractor, resolve_extractor
+from proctor.grading import EXECUTION, Extractor, executing, resolve_extractor
 from proctor.runtime.artifacts.chunks import StoredItems
 from proctor.runtime.artifacts.store import ArtifactStore
+from proctor.scorer.grading.programs import Programs
 
 #: Audits whose shards come in turns, and items of all of them together: a hundred megabytes or so.
 _MAX_AUDITS: Final = 8
@@ -53,22 +54,39 @@ def load_targets(store: ArtifactStore, items: str, extractor: str, fresh: str | 
 class TargetsCache:
     """The targets of the audits that were graded last, so that a shard does not cost reading all items."""
 
-    def __init__(self, *, max_audits: int = _MAX_AUDITS, max_items: int = _MAX_ITEMS) -> None:
-        """Hold at most so many audits, with at most so many items together; the latest is held whatever its size."""
+    def __init__(
+        self, *, programs: Programs | None = None, max_audits: int = _MAX_AUDITS, max_items: int = _MAX_ITEMS
+    ) -> None:
+        """Hold at most so many audits, with at most so many items together; the latest is held whatever its size.
+
+        `programs` judges answers that are code.
+        """
+        self._programs = programs
         self._max_audits, self._max_items = max_audits, max_items
         self._held: OrderedDict[tuple[str, str, str | None], Targets] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, store: ArtifactStore, items: str, extractor: str, fresh: str | None = None) -> Targets:
-        """As `load_targets`, of which the result is kept."""
+        """As `load_targets`, of which the result is kept.
+
+        Raises:
+            CodeExecutionError: the answers are code, and it is not run here.
+        """
         key = items, extractor, fresh
         with self._lock:
             if (held := self._held.get(key)) is None:
-                held = self._held[key] = load_targets(store, items, extractor, fresh)
+                held = self._held[key] = self._judged(load_targets(store, items, extractor, fresh))
             self._held.move_to_end(key)
             while len(self._held) > 1 and self._is_full():
                 self._held.popitem(last=False)
-            return held
+        if held.extractor.name == EXECUTION and self._programs is not None:
+            self._programs.check()
+        return held
+
+    def _judged(self, targets: Targets) -> Targets:
+        if self._programs is None:
+            return targets
+        return targets._replace(extractor=executing(targets.extractor, self._programs))
 
     def _is_full(self) -> bool:
         n_items = sum(len(targets.by_item) for targets in self._held.values())
