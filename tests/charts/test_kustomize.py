@@ -170,7 +170,8 @@ def test_scheduled_audits_submit_a_valid_suite_by_commands_that_there_are(built:
     (config,) = [one for one in built["examples"] if one["kind"] == "ConfigMap"]
     Suite.model_validate_json(config["data"]["suite.json"])
     jobs = [one for one in built["examples"] if one["kind"] == "CronJob"]
-    assert {job["metadata"]["name"] for job in jobs} == {"scheduled-audit", "rotated-audit"}
+    assert {job["metadata"]["name"] for job in jobs} == {"scheduled-audit", "rotated-audit", "rotated-dataset"}
+    jobs = [job for job in jobs if job["metadata"]["name"] != "rotated-dataset"]
     told = CliRunner().invoke(cli, ["audit", "submit", "--help"]).output
     options = set(re.findall(r"--[a-z]+", told))
     for job in jobs:
@@ -178,6 +179,18 @@ def test_scheduled_audits_submit_a_valid_suite_by_commands_that_there_are(built:
         given = [str(word) for word in container["args"] if str(word).startswith("--")]
         assert set(given) == {"--server", "--insecure"} <= options
         compile("\n".join(container["args"][:1]) if "command" in container else "", "cronjob", "exec")
+
+
+def test_a_dataset_is_rotated_by_a_command_that_does_it(built: Mapping[str, list[Manifest]], tmp_path: Path) -> None:
+    (job,) = [one for one in built["examples"] if one["metadata"]["name"] == "rotated-dataset"]
+    (container,) = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+    *words, place = container["args"]
+    items = tmp_path / Path(place).name
+    made = ["dataset", "new", "reasoning", "--out", str(items), "--count", "3", "--held-out", "3"]
+    assert CliRunner().invoke(cli, made).exit_code == 0
+    assert "Not due before" in CliRunner().invoke(cli, [*words, str(items)]).output
+    late = CliRunner().invoke(cli, [*words, str(items), "--on", "2999-01-01"])
+    assert "3 items were retired" in late.output
 
 
 def test_secrets_that_were_drawn_stay_when_they_are_drawn_again(tmp_path: Path) -> None:

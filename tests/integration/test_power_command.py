@@ -131,3 +131,54 @@ def test_help_loads_nothing_heavy_and_teaches_by_example(tmp_path: Path) -> None
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50, cwd=tmp_path)
     assert "proctor power --items 200 --discordance 0.28" in done.stdout
     assert done.stdout.rstrip().endswith("False")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "half_width", "items_needed"),
+    [
+        (("--items", 500, "--accuracy", 0.5), 0.0438, None),
+        (("--items", 100, "--accuracy", 0.5), 0.0980, None),
+        (("--items", 500, "--accuracy", 0.9), 0.0263, None),
+        (("--precision", 3), None, 1068),
+        (("--precision", 4.4), None, 497),
+        (("--precision", 3, "--items", 500), 0.0438, 1068),
+        (("--precision", 3, "--alpha", 0.1), None, 752),
+    ],
+)
+def test_one_accuracy_is_known_as_precisely_as_its_items_allow(
+    arguments: tuple[object, ...],
+    half_width: float | None,
+    items_needed: int | None,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["power", *map(str, arguments), "--format", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["half_width"] == (None if half_width is None else pytest.approx(half_width, abs=0.0001))
+    assert document["items_needed"] == items_needed
+
+
+def test_it_is_said_in_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["power", "--items", "500", "--accuracy", "0.5", "--precision", "3"]) == 0
+    said = capsys.readouterr().out
+    assert "With 500 items, an accuracy of 50 % is known to ± 4.4 points." in said
+    assert "It takes 1,068 items to know an accuracy of 50 % to ± 3 points." in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--accuracy", 0.5), "--accuracy alone plans nothing"),
+        (
+            ("--accuracy", 50, "--items", 500),
+            "--accuracy is 50, which is not a fraction between 0 and 1; for 50 % write 0.5",
+        ),
+        (("--precision", 0), "--precision is 0"),
+        (("--precision", 0.001), "takes more than 10,000,000 items"),
+        (("--precision", 3, "--difference", 5), "--difference is of a comparison of two runs"),
+    ],
+)
+def test_a_precision_that_cannot_be_is_one_clear_error(
+    arguments: tuple[object, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["power", *map(str, arguments)]) == 2
+    assert said in capsys.readouterr().err

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 
 import httpx
 import pytest
 
+from proctor.domain.item import Item
+from proctor.domain.rotation import Every
 from proctor.domain.usage import Usage
 from proctor.runtime.grpc.tokens import new_token
 from proctor.runtime.records.baselines import Baseline
+from proctor.studies.datasets.rotating import begun
 from tests.integration.audit_support import AuditBench, audit_bench
 from tests.integration.http_gateway import client, serving_both
 from tests.measure_samples import a_measure, counts, decide, digest_of
@@ -106,6 +110,20 @@ def test_pages_show_the_same_in_charts_with_words_and_in_tables(bench: AuditBenc
         assert "<caption>" in page
     assert "org/model" in http.get("/trends").text
     assert "facts" in http.get("/benchmarks").text
+
+
+def test_datasets_of_one_s_own_are_shown_with_the_day_on_which_they_are_due(
+    bench: AuditBench, http: httpx.Client
+) -> None:
+    items = [Item(item_id=str(n), question=f"What is {n} and one?", target="1") for n in range(5)]
+    bench.desk.settings.benchmarks.mkdir(parents=True, exist_ok=True)
+    for name, day in (("later", date(2999, 1, 1)), ("past", date(2020, 1, 1))):
+        state = begun(items[:2], items[2:], every=Every.QUARTERLY, seed=1, today=day)
+        (bench.desk.settings.benchmarks / f"{name}.rotation.json").write_text(state.model_dump_json())
+    page = http.get("/benchmarks").text
+    assert "2999-04-01" in page
+    assert page.count("overdue") == 1
+    assert page.index("later") < page.index("past") < page.index("overdue")
 
 
 def test_empty_pages_say_what_fills_them(http: httpx.Client) -> None:

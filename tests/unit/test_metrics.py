@@ -71,7 +71,7 @@ def test_no_label_names_what_grows_with_use() -> None:
     assert labels == {
         "state", "stage", "arm", "backend", "outcome", "cause", "task", "version", "worker", "promise", "verdict",
         "service", "kind", "registry", "route", "method", "code", "decision", "reason", "model", "suite", "audited",
-        "bound",
+        "bound", "dataset",
     }  # fmt: skip
 
 

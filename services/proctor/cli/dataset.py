@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import click
 
+from proctor.cli.datasets.drawing import draw
+from proctor.cli.datasets.grading import grade
+from proctor.cli.datasets.making import new
+from proctor.cli.datasets.rotating import rotate
 from proctor.cli.options import format_option
 
 
 @click.group()
 def dataset() -> None:
-    """Know a benchmark before it is used.
+    """Make an evaluation of one's own, grade it and rotate it; know a public one before it is used.
 
     \b
-    Example:
+    Examples:
+      proctor dataset new reasoning --out reasoning.jsonl --count 500 --held-out 1500
+      proctor dataset draw reasoning.jsonl --model llama@7 --out asked.jsonl
+      proctor dataset grade asked.jsonl --answers answers.jsonl
+      proctor dataset rotate reasoning.jsonl
       proctor dataset risk gsm8k
     """
+
+
+for command in (new, grade, draw, rotate):
+    dataset.add_command(command)
 
 
 @dataset.command()

@@ -56,7 +56,9 @@ GROUPS: dict[str, dict[str, Entry]] = {
     },
     "Exposure": {
         "exposure": Entry("proctor.cli.exposure:exposure", "Search training data for a benchmark's items."),
-        "dataset": Entry("proctor.cli.dataset:dataset", "Say what is known of public benchmarks' exposure."),
+        "dataset": Entry(
+            "proctor.cli.dataset:dataset", "Make and rotate evaluations of your own; what is known of public ones."
+        ),
     },
     "Variants": {
         "variants": Entry("proctor.cli.variants.group:variants", "Build, read and exchange the rewordings of a suite."),

@@ -17,6 +17,7 @@ from proctor.domain.errors import StoreError
 from proctor.router.work import Work, look
 from proctor.runtime.metrics.catalogue import OLDEST_UNFINISHED, SCALING_WORK, SHARDS
 from proctor.runtime.metrics.collectors import AuditsCollector, LedgerCollector
+from proctor.runtime.metrics.rotations import RotationsCollector
 from proctor.runtime.metrics.scores import ScoresCollector
 from proctor.runtime.records.engine import open_engine
 from proctor.runtime.settings import Settings
@@ -80,4 +81,5 @@ def collectors(settings: Settings) -> Iterable[Collector]:
         LedgerCollector(settings.ledger_url),
         WorkCollector(settings),
         ScoresCollector(settings.records_url, settings.metrics_scores),
+        RotationsCollector(settings.benchmarks),
     )

@@ -1,4 +1,4 @@
-"""`proctor power`: what a paired comparison can find, or how many items it takes."""
+"""`proctor power`: what a paired comparison can find, or how many items it takes; and how precise one accuracy is."""
 
 from __future__ import annotations
 
@@ -33,6 +33,8 @@ _ROWS: Final = 5
 @click.option("--from", "logs", metavar="A B", nargs=2, type=_LOG, help="Take the discordance, and N, from two logs.")
 @click.option("--across-protocols", is_flag=True, help="Take it from logs of different protocols as well.")
 @click.option("--alpha", type=float, default=SIGNIFICANCE_ALPHA, show_default=True, help="Level of the two-sided test.")
+@click.option("--precision", metavar="POINTS", type=float, help="Half-width of one accuracy's interval, in points.")
+@click.option("--accuracy", type=float, help="The accuracy that is measured, as a fraction. [default: 0.5, the worst]")
 @click.option("--power", type=float, default=0.8, show_default=True, help="Chance of finding it, as a fraction.")
 @format_option
 def power(
@@ -42,6 +44,8 @@ def power(
     logs: tuple[Path, Path] | None,
     across_protocols: bool,
     alpha: float,
+    precision: float | None,
+    accuracy: float | None,
     power: float,
     output: str,
 ) -> None:
@@ -55,21 +59,34 @@ def power(
     exact test, which `proctor compare` uses, has for the planned comparison: a little less, the more so with few
     discordant items.
 
+    With --precision or --accuracy it is about one model's accuracy instead: by how many points it may be off with
+    --items, and how many items it takes for ± so many points, by the normal interval z √(p(1 − p) / n) at 1 − alpha.
+    At 50 %, where it is widest, 500 items give ± 4.4 points, and ± 3 take 1,068. The same items asked of two models
+    compare these more precisely than either is known.
+
     \b
     Examples:
       proctor power --items 200 --discordance 0.28
       proctor power --difference 5 --discordance 0.2
       proctor power --items 500 --difference 5
       proctor power --from new.jsonl old.jsonl --difference 2
+      proctor power --items 500 --accuracy 0.5
+      proctor power --precision 3
 
     JSON keys, shares as fractions: n, discordance, difference, power, exact_power, mde, items_needed (null where they
     do not apply, or where the table has several values), target_power, alpha, from, table[] (a row for each
-    discordance), conclusion.
+    discordance), conclusion. Of one accuracy: n, accuracy, half_width, precision, items_needed, alpha, conclusion.
     """
     from proctor.cli.terminal import print_json
     from proctor.domain.errors import BadInputError
     from proctor.evidence.paired.power import plan_comparison
 
+    if precision is not None or accuracy is not None:
+        others = {"--difference": points, "--discordance": discordance, "--from": logs}
+        _one_accuracy(
+            n, precision, accuracy, alpha, [name for name, value in others.items() if value is not None], output
+        )
+        return
     difference = None if points is None else points / 100
     _check(difference=difference, discordance=discordance, alpha=alpha, power=power)
     if logs is not None:
@@ -96,7 +113,9 @@ def power(
         _print(plans, document["conclusion"])
 
 
-def _check(*, difference: float | None, discordance: float | None, alpha: float, power: float) -> None:
+def _check(
+    *, difference: float | None, discordance: float | None, alpha: float, power: float, name: str = "--discordance"
+) -> None:
     """Refuse what is no share, and say so where a percentage was meant as a fraction.
 
     Raises:
@@ -106,8 +125,8 @@ def _check(*, difference: float | None, discordance: float | None, alpha: float,
 
     if difference is not None and not (math.isfinite(difference) and 0 < difference <= 1):
         raise BadInputError(f"--difference is {100 * difference:g}, which is not above 0 and at most 100 points")
-    for name, value, most in (
-        ("--discordance", discordance, True),
+    for option, value, most in (
+        (name, discordance, True),
         ("--alpha", alpha, False),
         ("--power", power, False),
     ):
@@ -115,9 +134,63 @@ def _check(*, difference: float | None, discordance: float | None, alpha: float,
             continue
         percentage = math.isfinite(value) and 1 < value < 100
         hint = f"; for {value:g} % write {value / 100:g}" if percentage else ""
-        raise BadInputError(f"{name} is {value:g}, which is not a fraction between 0 and 1{hint}")
+        raise BadInputError(f"{option} is {value:g}, which is not a fraction between 0 and 1{hint}")
     if alpha >= power:
         raise BadInputError(f"--power {power:g} is not above --alpha {alpha:g}, so no item is needed; raise --power")
+
+
+def _one_accuracy(
+    n: int | None, precision: float | None, accuracy: float | None, alpha: float, others: list[str], output: str
+) -> None:
+    """Print how precise one accuracy is.
+
+    Raises:
+        BadInputError: with the option, its value and the mend.
+    """
+    from proctor.cli.terminal import print_json, say
+    from proctor.domain.errors import BadInputError
+    from proctor.evidence.planning.accuracy import half_width, items_for
+
+    _check(difference=None, discordance=accuracy, alpha=alpha, power=1 - alpha / 2, name="--accuracy")
+    if others:
+        raise BadInputError(
+            f"{others[0]} is of a comparison of two runs, --precision and --accuracy of one; give either"
+        )
+    if n is None and precision is None:
+        raise BadInputError(
+            "--accuracy alone plans nothing: give --items for its interval, or --precision for the items"
+        )
+    if precision is not None and not (math.isfinite(precision) and 0 < precision <= 50):
+        raise BadInputError(f"--precision is {precision:g}, which is not above 0 and at most 50 points")
+    share, level = 0.5 if accuracy is None else accuracy, 1 - alpha
+    width = None if n is None else half_width(n, share, level=level)
+    try:
+        needed = None if precision is None else items_for(precision / 100, share, level=level)
+    except ValueError as error:
+        raise BadInputError(f"--precision {precision:g} takes {error}; give a larger one") from None
+    sentences = []
+    if n is not None and width is not None:
+        sentences.append(f"With {_items(n)}, an accuracy of {100 * share:g} % is known to ± {100 * width:.1f} points.")
+    if precision is not None and needed is not None:
+        sentences.append(
+            f"It takes {_items(needed)} to know an accuracy of {100 * share:g} % to ± {precision:g} points."
+        )
+    conclusion = " ".join(sentences)
+    if output == "json":
+        print_json(
+            {
+                "n": n,
+                "accuracy": share,
+                "half_width": width,
+                "precision": None if precision is None else precision / 100,
+                "items_needed": needed,
+                "alpha": alpha,
+                "conclusion": conclusion,
+            }
+        )
+        return
+    say(conclusion)
+    say(f"({100 * level:g} % intervals, of independent items: those that share a passage count for less)")
 
 
 def _seen_in(a: Path, b: Path, *, across_protocols: bool) -> tuple[int, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Final
 
 from fastapi import APIRouter
@@ -12,6 +13,7 @@ from proctor.domain.submitter import Submitter
 from proctor.gateway.http.trends import name_of, seen_by
 from proctor.gateway.pages.charts import item_chart
 from proctor.gateway.pages.shell import Shell
+from proctor.runtime.rotations import rotations_in
 from proctor.studies.item_health import BenchmarkHealth, BenchmarkHealths
 
 _BENCHMARKS: Final = 50
@@ -29,7 +31,14 @@ def benchmark_pages(shell: Shell) -> APIRouter:
     async def listed(request: Request, caller: Submitter = shell.caller) -> Response:
         submitter = seen_by(caller)
         found = await shell.run(lambda: records.measures.benchmarks(limit=_BENCHMARKS, submitter=submitter))
-        return shell.page(request, caller, "benchmarks.html.jinja", title="Benchmarks", benchmarks=found)
+        # The operator's own files: whoever sees their own audits alone is not told of them.
+        own = (
+            [] if submitter is not None else await shell.run(lambda: rotations_in(shell.front.desk.settings.benchmarks))
+        )
+        today = datetime.now(UTC).date()
+        return shell.page(
+            request, caller, "benchmarks.html.jinja", title="Benchmarks", benchmarks=found, rotations=own, today=today
+        )
 
     @routes.get("/benchmarks/{benchmark}")
     async def health(request: Request, benchmark: str, caller: Submitter = shell.caller) -> Response:

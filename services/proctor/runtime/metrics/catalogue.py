@@ -2,8 +2,9 @@
 
 A metric's labels take few values: names of states, stages, arms, backends, tasks, routes. What grows with use (an
 audit's id, an item, an endpoint's address) is never a label: each value would be a series that is kept for ever, and an
-address may hold a secret. The one exception is CONTAMINATION_SCORE, which names models and suites: those of the
-operator's own record, so many and no more, and none where PROCTOR_METRICS_SCORES is 0.
+address may hold a secret. The exceptions are CONTAMINATION_SCORE, which names models and suites (those of the
+operator's own record, so many and no more, and none where PROCTOR_METRICS_SCORES is 0), and the metrics of datasets,
+which name files of the operator's own folder, a hundred at most.
 """
 
 from __future__ import annotations
@@ -146,6 +147,18 @@ CONTAMINATION_SCORE = Metric(
     "Contamination Score with its interval, of a model's newest version and the one before it by the same measure.",
     ("model", "suite", "audited", "bound"),
 )
+DATASET_ROTATION_DUE = Metric(
+    "proctor_dataset_rotation_due_timestamp_seconds",
+    "gauge",
+    "When a dataset of one's own is due to be rotated, as Unix time; served by the router alone.",
+    ("dataset",),
+)
+DATASET_HELD_OUT = Metric(
+    "proctor_dataset_held_out",
+    "gauge",
+    "Items that a dataset of one's own holds out; served by the router alone.",
+    ("dataset",),
+)
 LEDGER_PROMISES = Metric(
     "proctor_ledger_promises",
     "gauge",
@@ -185,6 +198,8 @@ METRICS = (
     SCALING_WORK,
     SHARDS,
     CONTAMINATION_SCORE,
+    DATASET_ROTATION_DUE,
+    DATASET_HELD_OUT,
     LEDGER_PROMISES,
     BUILD_INFO,
 )

@@ -1,0 +1,1 @@
+"""Commands over evaluations of one's own."""
