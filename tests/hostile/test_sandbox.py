@@ -85,16 +85,42 @@ def test_a_program_that_will_not_hear_of_it_is_ended_too() -> None:
     assert ran.fault in {Fault.CPU, Fault.ENDED}
 
 
-def test_what_sleeps_is_ended_by_the_clock_and_is_invalid() -> None:
+def test_what_is_not_through_when_the_clock_is_over_is_ended_and_invalid() -> None:
     before = time.monotonic()
-    ran = run("import time\ntime.sleep(600)", limits=ProgramLimits(wall_s=2.0))
+    ran = run("while True: pass", limits=ProgramLimits(cpu_s=60, wall_s=2.0))
     assert (ran.values, ran.fault) == ((), Fault.WALL)
+    assert time.monotonic() - before < 30
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "import time\ntime.sleep(600)",
+        "import select\nselect.select([], [], [], 600)",
+        "import select\nselect.poll().poll(600_000)",
+        "import select\nselect.epoll().poll(600)",
+        "import signal\nsignal.pause()",
+        "import signal\nsignal.sigtimedwait([1], 600)",
+        "import os\nread, write = os.pipe()\nos.read(read, 1)",
+        "import threading\nlock = threading.Lock()\nlock.acquire()\nlock.acquire(timeout=600)",
+        "import threading\nlock = threading.Lock()\nlock.acquire()\nlock.acquire()",
+        "import asyncio\nasyncio.run(asyncio.sleep(600))",
+    ],
+)
+def test_nothing_waits_so_that_a_sleeper_holds_no_grader(body: str) -> None:
+    before = time.monotonic()
+    ran = run(body, limits=ProgramLimits(wall_s=60.0))
+    assert (
+        ran.fault is Fault.ENDED
+        or ran.values == (None,)
+        or failed(ran) in {"PermissionError", "OSError", "AttributeError"}
+    )
     assert time.monotonic() - before < 30
 
 
 def test_nothing_of_it_is_left_when_it_is_ended() -> None:
     mark = f"proctor-left-{os.getpid()}"
-    run(f"import time\nx = '{mark}'\ntime.sleep(600)", limits=ProgramLimits(wall_s=1.0))
+    run(f"x = '{mark}'\nwhile True: pass", limits=ProgramLimits(cpu_s=60, wall_s=1.0))
     listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     assert "bwrap" not in listed or mark not in listed
 

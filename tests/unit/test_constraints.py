@@ -74,6 +74,7 @@ def test_constraints_survive_being_written() -> None:
         (target(), "no constraints"),
         (target(*[{"kind": "lower_case"}] * 21), "1 to 20"),
         (target({"kind": "polite"}), "kind 'polite'; there are: words"),
+        (target({"kind": ["words"]}), "there are: words"),
         (target({"kind": "words"}), "needs at_least"),
         (target({"kind": "words", "at_least": True}), "whole numbers"),
         (target({"kind": "words", "at_least": 5, "at_most": 4}), "at_least above at_most"),

@@ -132,10 +132,9 @@ def checked(text: str, constraints: tuple[Constraint, ...]) -> tuple[bool, ...]:
 
 
 def _constraint(number: int, said: Any) -> Constraint:
-    if not isinstance(said, dict) or said.get("kind") not in _CHECKS:
-        kind = said.get("kind") if isinstance(said, dict) else said
+    kind = said.get("kind") if isinstance(said, dict) else said
+    if not isinstance(said, dict) or not isinstance(kind, str) or kind not in _CHECKS:
         raise ValueError(f"constraint {number} has the kind {str(kind)[:80]!r}; there are: {', '.join(KINDS)}")
-    kind = said["kind"]
     values = {key: value for key, value in said.items() if key != "kind"}
     if fault := _fault(kind, values):
         raise ValueError(f"constraint {number} ({kind}) {fault}")

@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+import json
+
+from proctor.domain.errors import BadInputError
 from proctor.domain.item import Item
+from proctor.domain.rotation import Rotation
 from proctor.domain.suite import PerturbationSection
-from proctor.domain.trial import Arm, Completion, Trial
-from proctor.grading.extractors import EXTRACTORS, target_number
+from proctor.domain.trial import Arm, Completion, Outcome, Trial
+from proctor.grading.constraints import KINDS, checked, parse_constraints, written_constraints
+from proctor.grading.extractors import EXTRACTORS, executing, target_number
 from proctor.grading.graders import grade
+from proctor.grading.programs import parse_tests, written_tests
 from proctor.grading.triage.deciding import triage
 from proctor.perturbation.admission.measure import ItemPair, measure
 from proctor.perturbation.candidate import Candidate
 from proctor.perturbation.strategies.model.replies import read_reply
+from proctor.runtime.rotations import read_rotation
 from proctor.text.invariants import broken_invariants
 from proctor.text.numerals import numerals
-from tests.fuzz.target import Target
+from tests.fuzz.target import Target, as_file
 from tests.unit.variant_samples import HashedEncoder
 
 _QUESTION = "Mia has 3 apples and buys 4 more for $2.50 each. How many apples does she have, if not 12?"
 _CHOICES = ("7", "8 apples", "none of these", "$2.50")
+_RULES = json.dumps(
+    {
+        "proctor_constraints": [
+            *({"kind": kind, "at_most": 3} for kind in ("words", "sentences", "bullets", "paragraphs")),
+            {"kind": "include_words", "words": ["apples"]},
+            {"kind": "json_object"},
+            {"kind": "lower_case"},
+        ]
+    }
+)
 _SECTION = PerturbationSection(min_semantic_distance=0.0, max_semantic_distance=1.9)
 
 
@@ -30,10 +47,39 @@ def _feed_answer(data: bytes) -> None:
     text = _text(data)
     trial = Trial(arm=Arm.CANONICAL, item_id="a", prompt="p", choices=_CHOICES, labels=None)
     completion = Completion(trial_id=trial.trial_id, text=text, finish_reason="stop")
-    for extractor in EXTRACTORS.values():
-        first = grade(trial, completion, "7", extractor)
-        assert grade(trial, completion, "7", extractor) == first
+    for named in EXTRACTORS.values():
+        # Nothing is run: what is fuzzed is how an answer is read.
+        extractor = executing(named, lambda code, target: Outcome.INCORRECT)
+        target = _RULES if extractor.name == "constraints" else "7"
+        first = grade(trial, completion, target, extractor)
+        assert grade(trial, completion, target, extractor) == first
     target_number(text)
+
+
+def _feed_targets(data: bytes) -> None:
+    """Tests and constraints that somebody wrote as the answers to their items."""
+    text, refused = _text(data), 0
+    try:
+        constraints = parse_constraints(text)
+        assert parse_constraints(written_constraints(constraints)) == constraints
+        for answer in (text, "One. Two, three!\n\n- four"):
+            assert len(checked(answer, constraints)) == len(constraints)
+    except ValueError:
+        refused += 1
+    try:
+        tests = parse_tests(text)
+        written_tests(tests)
+        assert len(tests.calls) == len(tests.expected)
+    except ValueError:
+        refused += 1
+    if refused == 2:
+        raise ValueError("neither")
+
+
+def _feed_rotation(data: bytes) -> None:
+    with as_file(data, ".rotation.json") as path:
+        state = read_rotation(path)
+    assert Rotation.model_validate_json(state.model_dump_json()) == state
 
 
 def _feed_triage(data: bytes) -> None:
@@ -62,13 +108,46 @@ def _feed_rewording(data: bytes) -> None:
 TARGETS = (
     Target(
         "answers",
-        ("proctor.grading.extractors", "proctor.grading.numbers", "proctor.grading.letters"),
+        (
+            "proctor.grading.extractors", "proctor.grading.numbers", "proctor.grading.letters",
+            "proctor.grading.phrases", "proctor.grading.constraints", "proctor.grading.programs",
+        ),
         _feed_answer,
         lambda: [
             b"It is 3 + 4 = 7.\n#### 7", b"The answer is (B) 8 apples.", b"\\boxed{\\frac{1}{2}} or $1,234.50%",
             "**Answer:** D．".encode(),
         ],
-        words=(b"####", b"\\boxed{", b"answer is", b"(A)", b"1,000", b"1e400", b"9" * 40, b"/0", b"**"),
+        words=(
+            b"####", b"\\boxed{", b"answer is", b"(A)", b"1,000", b"1e400", b"9" * 40, b"/0", b"**", b"```", b"def ",
+        ),
+    ),
+    Target(
+        "own_targets",
+        ("proctor.grading.constraints", "proctor.grading.programs"),
+        _feed_targets,
+        lambda: [
+            _RULES.encode(), b'{"proctor_tests":{"entry":"f","tests":[[[1,"a"],[2]],[[],null]]}}',
+            b'{"proctor_constraints":[{"kind":"ends_with","text":"The end."}]}', b'{"proctor_tests": 1}',
+        ],
+        refusals=(ValueError,),
+        words=(
+            b"proctor_tests", b"proctor_constraints", b'"kind"', b'"entry"', b'"tests"', b'"at_least"', b'"words"',
+            b'"keys"', b'"text"', b'"characters"', *(f'"{kind}"'.encode() for kind in KINDS),
+        ),
+    ),
+    Target(
+        "rotation",
+        ("proctor.runtime.rotations", "proctor.domain.rotation"),
+        _feed_rotation,
+        lambda: [
+            b'{"version":1,"every":"quarterly","seed":1,"begun":"2026-01-01","rotated":"2026-01-01","due":"2026-04-01",'
+            b'"active":[{"item_id":"a","digest":"sha256:' + b"0" * 64 + b'"}],"pool":[],"retired":[],"shown":{}}',
+            b"{}",
+        ],
+        refusals=(BadInputError,),
+        words=(
+            b'"every"', b'"active"', b'"pool"', b'"shown"', b'"retired"', b'"due"', b"sha256:", b"monthly", b"yearly",
+        ),
     ),
     Target(
         "triage",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-CPU_S: Final = 5
+CPU_S: Final = 3
 WALL_S: Final = 20.0
 MEMORY_BYTES: Final = 536_870_912
 FOLDER_BYTES: Final = 8_388_608
