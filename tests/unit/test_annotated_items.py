@@ -12,6 +12,7 @@ from proctor.domain.errors import BadInputError
 from proctor.grading import resolve_extractor
 from proctor.studies.datasets.annotated import read_annotated
 from proctor.studies.datasets.dimensions import DIMENSIONS
+from proctor.studies.datasets.item_files import read_items, written_items
 
 _GOOD = {"item_id": "a", "question": "Who wrote the first letter?", "answer": "Ilsa"}
 
@@ -58,6 +59,17 @@ def test_rows_become_items_with_their_dimension_and_scoring(tmp_path: Path) -> N
 )
 def test_each_fault_is_told_with_its_line(tmp_path: Path, row: dict[str, Any], said: str) -> None:
     assert said in fault(tmp_path, _GOOD, row)
+
+
+def test_what_items_share_is_kept(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [
+        {**_GOOD, "cluster": "letters"},
+        {"item_id": "b", "question": "And who the second one?", "answer": "7"},
+    ]
+    items = read_annotated(write(tmp_path, *rows), DIMENSIONS["factual_recall"], "exact")
+    assert [item.cluster for item in items] == ["letters", None]
+    (tmp_path / "out.jsonl").write_bytes(written_items(items))
+    assert list(read_items(tmp_path / "out.jsonl")) == items
 
 
 def test_all_faults_are_told_at_once(tmp_path: Path) -> None:

@@ -131,6 +131,7 @@ def test_items_say_what_they_are(name: str) -> None:
         assert item.metadata["scoring"] == DIMENSIONS[name].scoring
         assert item.metadata["seed"] == 7
         assert item.metadata["template"].startswith(f"{name}/")
+        assert item.cluster == item.metadata["template"]
     assert resolve_extractor(DIMENSIONS[name].scoring, items(name, 30)).name == DIMENSIONS[name].scoring
 
 

@@ -18,6 +18,7 @@ from proctor.grading.constraints import CONSTRAINTS, parse_constraints
 from proctor.grading.extractors import target_number
 from proctor.grading.programs import TESTS, parse_tests
 from proctor.studies.datasets.dimensions import Dimension
+from proctor.studies.datasets.item_files import CLUSTER
 from proctor.text.sameness import question_digest
 
 #: Fewer words ask nothing that one answer is right for.
@@ -27,8 +28,9 @@ MIN_WORDS: Final = 3
 def read_annotated(path: Path, dimension: Dimension, scoring: str) -> list[Item]:
     """The items of a file of annotated rows, in its order.
 
-    A row has `item_id` (or `id`), `question` and `answer`, `choices` where it has options, and may have `dimension` and
-    `metadata`. The answer to code is an object with `entry` and `tests`, that to instructions a list of constraints.
+    A row has `item_id` (or `id`), `question` and `answer`, `choices` where it has options, and may have `dimension`,
+    `cluster` and `metadata`. The answer to code is an object with `entry` and `tests`, that to instructions a list of
+    constraints.
 
     Raises:
         BadInputError: with up to ten faults, each with file, line and value: an id or a question that stands there
@@ -68,7 +70,9 @@ def read_annotated(path: Path, dimension: Dimension, scoring: str) -> list[Item]
 
 
 def _mapping(path: Path, first: dict[str, Any]) -> FieldMap:
-    mapping = FieldMap.of(DatasetSection(benchmark_name="annotated"), first, typed=is_typed(path))
+    mapping = FieldMap.of(
+        DatasetSection(benchmark_name="annotated", cluster_field=CLUSTER), first, typed=is_typed(path)
+    )
     if mapping.id_field is None:
         raise BadInputError(
             f"{path}: the first row has neither item_id nor id; an item needs a name that stays when rows are moved"

@@ -13,6 +13,9 @@ from proctor.domain.suite import DatasetSection
 from proctor.formats.items import load_items
 
 SUFFIX = ".jsonl"
+#: What items share: the template that made them, or what an annotated file says.
+CLUSTER = "cluster"
+_WRITTEN_CLUSTER = f'"{CLUSTER}": '.encode()
 
 
 def written_items(items: Iterable[Item]) -> bytes:
@@ -27,7 +30,10 @@ def read_items(path: Path) -> tuple[Item, ...]:
         BadInputError: where it cannot be read.
     """
     try:
-        return load_items(DatasetSection(benchmark_name="own", path=str(path)), path.parent, path.parent).items
+        # Quotation marks within a text are escaped, so that none of them looks like this.
+        field = CLUSTER if path.is_file() and _WRITTEN_CLUSTER in path.read_bytes() else None
+        section = DatasetSection(benchmark_name="own", path=str(path), cluster_field=field)
+        return load_items(section, path.parent, path.parent).items
     except BadInputError as error:
         raise BadInputError(str(error).replace("dataset_config.", "")) from None
 
@@ -45,6 +51,7 @@ def _row(item: Item) -> dict[str, Any]:
             ("choices", list(item.choices)),
             ("answer", item.target),
             ("dimension", item.dimension),
+            (CLUSTER, item.cluster or ""),
             ("metadata", item.metadata),
         )
     )

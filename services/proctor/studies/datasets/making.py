@@ -58,5 +58,6 @@ def _item(dimension: Dimension, template: Template, made: Made, scoring: str, or
         question=made.question,
         target=made.target,
         dimension=dimension.name,
+        cluster=template.name,
         metadata={"scoring": scoring, "template": template.name, **origin, **solution},
     )
