@@ -100,6 +100,28 @@ CONTAMINATION: Final = Page(
                 ),
             ),
         ),
+        Section(
+            "Datasets of one's own",
+            (
+                line(
+                    "Time until they are to be rotated",
+                    "Below 0 the day is past: the alert ProctorRotationDue looks at it.",
+                    "s",
+                    (
+                        "max by (dataset) (proctor_dataset_rotation_due_timestamp_seconds{%}) - time()",
+                        "{{dataset}}",
+                    ),
+                    width=12,
+                ),
+                line(
+                    "Items held out",
+                    "The next rotation takes as many of them as are asked now.",
+                    "short",
+                    ("max by (dataset) (proctor_dataset_held_out{%})", "{{dataset}}"),
+                    width=12,
+                ),
+            ),
+        ),
     ),
     (
         ("model", "label_values(proctor_contamination_score, model)"),
