@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from proctor.cli.main import main
-from proctor.domain.suite import Suite
+from proctor.domain.errors import BadInputError
+from proctor.domain.suite import DatasetSection, Suite
 from proctor.formats.items import load_items
 from proctor.grading.constraints import parse_constraints
 from proctor.perturbation.strategies.draws import Draws
@@ -203,6 +204,19 @@ def test_a_dataset_is_drawn_from_and_rotated_until_nothing_is_left(run: Run, tmp
     run("new", "reasoning", "--out", "more.jsonl", "--count", 10, "--seed", 2)
     done = run("rotate", "own.jsonl", "--add", "more.jsonl", "--early", "--reason", "a log was published")
     assert (done["retired_in_all"], done["held_out"], done["shown"]) == (20, 0, {"m@1": 20})
+
+
+def test_what_is_held_out_or_spent_is_no_benchmark_that_a_suite_can_name(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "benchmarks"
+    items = folder / "own" / "test.jsonl"
+    run("new", "reasoning", "--out", items, "--count", 3, "--held-out", 6, "--seed", 1)
+    run("rotate", items, "--early")
+    asked = load_items(DatasetSection(benchmark_name="own"), tmp_path, tmp_path, folder)
+    assert len(asked.items) == 3
+    for split in ("test.pool", "test.retired"):
+        assert items.with_name(f"{split}.jsonl").is_file()
+        with pytest.raises(BadInputError, match="does not come with Proctor"):
+            load_items(DatasetSection(benchmark_name="own", split=split), tmp_path, tmp_path, folder)
 
 
 def test_one_item_is_retired_at_once(run: Run, tmp_path: Path) -> None:

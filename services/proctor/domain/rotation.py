@@ -17,6 +17,9 @@ from proctor.domain.base import Frozen
 
 #: Of a file of items, `questions.jsonl`, the state is `questions.rotation.json`.
 STATE_SUFFIX: Final = ".rotation.json"
+#: And the items that are not asked lie in `questions.pool.jsonl` and `questions.retired.jsonl`.
+POOL: Final = ".pool"
+RETIRED: Final = ".retired"
 MAX_STATE_BYTES: Final = 33_554_432
 
 

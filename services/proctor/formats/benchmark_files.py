@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from proctor.domain.rotation import POOL, RETIRED, STATE_SUFFIX
 from proctor.domain.suite import DatasetSection
 
 #: The benchmark that comes with Proctor: items and wordings, in the bundle's folder of the same name.
@@ -30,13 +31,19 @@ def benchmark_file(section: DatasetSection, base: Path, bundle: Path, benchmarks
         return bundle / PACKAGED_BENCHMARK / "items.jsonl"
     if benchmarks is None:
         return None
-    return next((path for path in _places(section, benchmarks) if path.is_file()), None)
+    return next((path for path in _places(section, benchmarks) if path.is_file() and not _is_kept_back(path)), None)
 
 
 def places_text(section: DatasetSection, benchmarks: Path) -> str:
     """Where an operator's file of the benchmark is looked for, in words."""
     first = next(_places(section, benchmarks))
     return f"{first} (or .csv, .parquet; or {benchmarks / section.benchmark_name}.jsonl)"
+
+
+def _is_kept_back(path: Path) -> bool:
+    """Whether a file holds what a dataset that is rotated holds out, or has retired: nobody asks that by its name."""
+    name, _, part = path.stem.rpartition(".")
+    return f".{part}" in (POOL, RETIRED) and path.with_name(name + STATE_SUFFIX).exists()
 
 
 def _places(section: DatasetSection, benchmarks: Path) -> Iterator[Path]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from proctor.domain.errors import BadInputError
 from proctor.domain.item import Item
-from proctor.domain.rotation import STATE_SUFFIX, Held, Rotation
+from proctor.domain.rotation import POOL, RETIRED, STATE_SUFFIX, Held, Rotation
 from proctor.runtime.files import write_atomic
 from proctor.runtime.rotations import read_rotation
 from proctor.studies.datasets.item_files import SUFFIX, read_items_or_none, written_items
@@ -40,7 +40,7 @@ class Files(NamedTuple):
             return items.with_name(stem + suffix)
 
         return cls(
-            items, beside(f".pool{SUFFIX}"), beside(f".retired{SUFFIX}"), beside(STATE_SUFFIX), beside(".rotation.lock")
+            items, beside(POOL + SUFFIX), beside(RETIRED + SUFFIX), beside(STATE_SUFFIX), beside(".rotation.lock")
         )
 
 
