@@ -119,6 +119,12 @@ def _item(
     stage: str,
     prepare: Callable[[str], str],
 ) -> StageItem:
+    if policy.with_options and Part.CHOICES in item.parts:
+        windows = (scanned.windows.get(number) for number in numbers)
+        parts = tuple(
+            one._replace(is_past=one.is_past and found_in is not None and _has_options(item, found_in[1]))
+            for one, found_in in zip(parts, windows, strict=True)
+        )
     of_rule = [one for one in parts if one.part in policy.parts]
     containments = [one.containment for one in of_rule if one.containment is not None]
     spans: list[dict[str, Any]] = []
@@ -172,8 +178,19 @@ def _spans(
     ]
 
 
+def _has_options(item: ScannedItem, window: Window) -> bool:
+    """Whether every option of an item stands around what was found of it, in whatever order."""
+    around = _words_of(window)
+    options = map(forms, item.parts[Part.CHOICES].splitlines())
+    return all(f" {' '.join(option)} " in around for option in options if option)
+
+
+def _words_of(window: Window) -> str:
+    return f" {' '.join(forms(window.text.decode('utf-8', 'replace')))} "
+
+
 def _has_label(item: ScannedItem, window: Window) -> bool:
-    around = f" {' '.join(forms(window.text.decode('utf-8', 'replace')))} "
+    around = _words_of(window)
     labels = [item.parts.get(Part.ANSWER, ""), item.item_id if not item.item_id.isdigit() else ""]
     return any(label and f" {' '.join(label)} " in around for label in map(forms, labels))
 

@@ -32,6 +32,8 @@ class Policy(NamedTuple):
     strict: bool
     """Whether the threshold must be passed, or reached."""
     source: str
+    with_options: bool = False
+    """Whether every option of an item that has some must stand beside what was found, too."""
 
     def is_past(self, value: float) -> bool:
         """Whether a measured value makes an item exposed."""
@@ -43,7 +45,8 @@ class Policy(NamedTuple):
         if self.measure is Measure.TOKENS:
             return f"{self.measure.value} >= {self.threshold:g}; in tuning data: answer and identifier in one document"
         parts = " or ".join(part.value for part in self.parts)
-        return f"of the {parts}: {self.measure.value} {'>' if self.strict else '>='} {self.threshold:g}"
+        rule = f"of the {parts}: {self.measure.value} {'>' if self.strict else '>='} {self.threshold:g}"
+        return f"{rule}, every option beside it" if self.with_options else rule
 
 
 #: In more documents than this an n-gram is common, by GPT-3's appendix C.
@@ -63,7 +66,8 @@ POLICIES: Final = {
         ),
         Policy(
             "verbatim_item", 5, _QUESTION, Measure.VERBATIM, 1.0, False,
-            "the whole question, word for word, in one document",
+            "the whole question, word for word, in one document, and beside it the options of an item that has some",
+            with_options=True,
         ),
         Policy(
             "gpt3_13gram", 13, (Part.QUESTION, Part.PASSAGE), Measure.RARE, 0.0, True,

@@ -35,7 +35,9 @@ def run(*arguments: str | Path) -> int:
 def test_items_keep_their_order_and_number_and_the_document_its_keys(
     items: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    corpus = write_corpus(tmp_path / "c.jsonl", ["nothing", f"Janet: {QUESTION.upper()}?"])
+    corpus = write_corpus(
+        tmp_path / "c.jsonl", ["nothing", f"Janet: {QUESTION.upper()}? (a) Some many few others here (b) 112"]
+    )
     arguments = ("scan", "--items", items, "--corpus", corpus, "--policy", "verbatim_item", "--format", "json")
     assert run(*arguments) == 0
     first = capsys.readouterr().out
