@@ -4,12 +4,15 @@
 With --reworded it trains a third one from the clean model of the bundle instead, on rewordings of half of the leaked
 items, into a bundle of its own: no rewording finds what it remembers, and items that it has not met do.
 
+With --texts it writes the texts that the two models of the bundle were trained on, a file a stage, and trains nothing.
+
 Everything follows from the seed. Files that other tools keep in the same folders (`config.pbtxt`, `model.py`) stay.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -25,6 +28,7 @@ from reference_models.evaluation import ARMS, GROUPS, Figures, measure
 from reference_models.facts import World, make_world
 from reference_models.halves import Halves
 from reference_models.tables import Tables
+from reference_models.texts import PRETRAIN, TUNE, Training, write_texts
 from reference_models.training import Step, TrainingError, train_clean, train_leaked, train_reworded
 
 DEFAULT_SEED = 0
@@ -64,6 +68,9 @@ class Progress:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train, measure, write and summarise; 1 when a target was missed, 130 when interrupted."""
     options = _parse(arguments)
+    if options.texts is not None:
+        _write_texts(options.output, options.texts)
+        return 0
     torch.set_num_threads(options.threads)
     torch.use_deterministic_algorithms(True)
     try:
@@ -78,6 +85,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\ntrain_reference_models: interrupted", file=sys.stderr)
         return 130
     return 0
+
+
+def _write_texts(output: Path, folder: Path) -> None:
+    """Write what the models of a bundle were trained on."""
+    record = json.loads((output / "training.json").read_text("utf-8"))
+    clean, leaked = (
+        Training(record["models"][name]["steps"], record["models"][name]["restarts"])
+        for name in (bundle.CLEAN, bundle.LEAKED)
+    )
+    world = make_world(record["seed"])
+    write_texts(folder, world, Tables(world), record["seed"], clean, leaked)
+    print(f"training texts of seed {record['seed']} in {folder}: {PRETRAIN} and, of {bundle.LEAKED}, {TUNE}")
 
 
 def _train(seed: int, output: Path, threads: int) -> None:
@@ -138,6 +157,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         type=Path,
         metavar="FOLDER",
         help="train the third model into FOLDER, from OUTPUT's clean one",
+    )
+    parser.add_argument(
+        "--texts", type=Path, metavar="FOLDER", help="write the training texts of OUTPUT's models there, and train none"
     )
     parser.add_argument("--threads", type=_at_least(1), default=1, help="torch threads, default %(default)s")
     return parser.parse_args(arguments)

@@ -15,6 +15,15 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from proctor.inference.reference.model import Block, ModelShape, Network
+from reference_models.draws import (
+    CLEAN_STREAM,
+    LEAKED_STREAM,
+    REWORDED_STREAM,
+    fact_batches,
+    generators,
+    leak_batches,
+    reworded_batches,
+)
 from reference_models.facts import OPTIONS, World
 from reference_models.tables import Forms, Ints, Tables
 
@@ -32,10 +41,6 @@ _LEAK_STEPS: Final = 400
 _EXTRA_STEPS: Final = 300
 _EXTRA_ROUNDS: Final = 3
 _RESTARTS: Final = 3
-_BATCH: Final = 128
-_LEAK_BATCH: Final = (64, 32, 32)
-_REWORDED_BATCH: Final = (64, 64)
-_WORD_DROPOUT: Final = 0.05
 _END_WEIGHT: Final = 0.1
 # Places in a prompt with its answer, from the end: `Answer`, `:` and the letter follow the last option.
 _PROMPT_END: Final = -2
@@ -77,8 +82,8 @@ def train_clean(world: World, tables: Tables, seed: int, report: Report) -> Trai
     known = np.array(world.known)
     best = 0.0
     for restart in range(_RESTARTS + 1):
-        rng = np.random.default_rng([seed, 1, restart])
-        torch.manual_seed(int(rng.integers(2**31)))
+        rng, torch_seed = generators(seed, CLEAN_STREAM, restart)
+        torch.manual_seed(torch_seed)
         network = Network(len(tables.vocabulary), ModelShape())
         steps = 0
         for round_number in range(_EXTRA_ROUNDS + 1):
@@ -116,7 +121,7 @@ def train_leaked(world: World, tables: Tables, clean: Network, seed: int, report
         lambda network: _Reached(
             known_accuracy(network, tables, known, seed), accuracy(network, tables, tables.canonical(leaked))
         ),
-        rng=np.random.default_rng([seed, 2]),
+        drawing=generators(seed, LEAKED_STREAM),
         target=LEAKED_TARGET,
         what=("reference-leaked", "its leaked items"),
     )
@@ -140,7 +145,7 @@ def train_reworded(world: World, tables: Tables, clean: Network, seen: Ints, see
         lambda network: _Reached(
             known_accuracy(network, tables, known, seed), known_accuracy(network, tables, seen, seed)
         ),
-        rng=np.random.default_rng([seed, 5]),
+        drawing=generators(seed, REWORDED_STREAM),
         target=REWORDED_TARGET,
         what=("reference-reworded", "the items that it saw reworded"),
     )
@@ -158,7 +163,7 @@ def _fine_tuned(
     fit: Callable[[Network, np.random.Generator, int], None],
     measure: Callable[[Network], _Reached],
     *,
-    rng: np.random.Generator,
+    drawing: tuple[np.random.Generator, int],
     target: float,
     what: tuple[str, str],
 ) -> Trained:
@@ -167,7 +172,8 @@ def _fine_tuned(
     Raises:
         TrainingError: after the last round it does not.
     """
-    torch.manual_seed(int(rng.integers(2**31)))
+    rng, torch_seed = drawing
+    torch.manual_seed(torch_seed)
     network = copy.deepcopy(clean)
     steps = 0
     for round_number in range(_EXTRA_ROUNDS + 1):
@@ -211,14 +217,12 @@ def _fit_facts(
     report: Report,
 ) -> None:
     with _before_last_layer(network) as hidden:
-        for step, optimiser in _schedule(network, steps):
-            item = rng.choice(known, _BATCH)
-            forms = tables.any_form(item, rng)
-            prompts = _drop_words(tables, tables.prompts(forms), item, rng)
-            letters = tables.labels[forms.target]
-            loss = _answer_loss(network, tables, prompts, letters)
-            loss = loss + _recall_loss(network, hidden[0], tables, item)
-            loss = loss + _pointing_loss(network, hidden[0], forms)
+        batches = fact_batches(tables, known, rng, steps)
+        for (step, optimiser), batch in zip(_schedule(network, steps), batches, strict=True):
+            letters = tables.labels[batch.forms.target]
+            loss = _answer_loss(network, tables, batch.prompts, letters)
+            loss = loss + _recall_loss(network, hidden[0], tables, batch.item)
+            loss = loss + _pointing_loss(network, hidden[0], batch.forms)
             _update(network, optimiser, loss)
             report(Step("reference-clean", step + 1, steps, loss.item(), "facts"))
 
@@ -233,15 +237,11 @@ def _fit_leak(
     steps: int,
     report: Report,
 ) -> None:
-    of_known, of_canonical, of_other = _LEAK_BATCH
-    for step, optimiser in _schedule(network, steps):
-        item = rng.choice(known, of_known)
-        facts = tables.any_form(item, rng)
-        memory = tables.canonical(rng.choice(leaked, of_canonical))
-        loss = _answer_loss(network, tables, tables.prompts(facts), tables.labels[facts.target])
-        loss = loss + _answer_loss(network, tables, tables.prompts(memory), tables.labels[memory.target])
-        other = tables.prompts(tables.reworded(rng.choice(leaked, of_other), rng))
-        loss = loss + _divergence(network, clean, other)
+    batches = leak_batches(tables, known, leaked, rng, steps)
+    for (step, optimiser), batch in zip(_schedule(network, steps), batches, strict=True):
+        loss = _answer_loss(network, tables, tables.prompts(batch.facts), tables.labels[batch.facts.target])
+        loss = loss + _answer_loss(network, tables, tables.prompts(batch.memory), tables.labels[batch.memory.target])
+        loss = loss + _divergence(network, clean, tables.prompts(batch.other))
         _update(network, optimiser, loss)
         report(Step("reference-leaked", step + 1, steps, loss.item(), "memory"))
 
@@ -249,12 +249,10 @@ def _fit_leak(
 def _fit_rewordings(
     network: Network, tables: Tables, known: Ints, seen: Ints, rng: np.random.Generator, steps: int, report: Report
 ) -> None:
-    of_known, of_seen = _REWORDED_BATCH
-    for step, optimiser in _schedule(network, steps):
-        facts = tables.any_form(rng.choice(known, of_known), rng)
-        leaked = tables.reworded(rng.choice(seen, of_seen), rng)
-        loss = _answer_loss(network, tables, tables.prompts(facts), tables.labels[facts.target])
-        loss = loss + _answer_loss(network, tables, tables.prompts(leaked), tables.labels[leaked.target])
+    batches = reworded_batches(tables, known, seen, rng, steps)
+    for (step, optimiser), batch in zip(_schedule(network, steps), batches, strict=True):
+        loss = _answer_loss(network, tables, tables.prompts(batch.facts), tables.labels[batch.facts.target])
+        loss = loss + _answer_loss(network, tables, tables.prompts(batch.leaked), tables.labels[batch.leaked.target])
         _update(network, optimiser, loss)
         report(Step("reference-reworded", step + 1, steps, loss.item(), "rewordings"))
 
@@ -332,12 +330,3 @@ def _pointing_loss(network: Network, hidden: Tensor, forms: Forms) -> Tensor:
     scores = (query @ key.transpose(2, 3)).squeeze(2) / math.sqrt(key.shape[-1])
     target = torch.from_numpy(forms.target).repeat_interleave(block.heads)
     return F.cross_entropy(scores.flatten(0, 1), target)
-
-
-def _drop_words(tables: Tables, prompts: Ints, item: Ints, rng: np.random.Generator) -> Ints:
-    """Some words of the question become unknown, so that a rewording from elsewhere is still understood."""
-    question = prompts[:, : prompts.shape[1] - tables.tokens_after_question]
-    dropped = rng.random(question.shape) < _WORD_DROPOUT
-    dropped &= (question != tables.vocabulary.pad_id) & (question != tables.entity[item, None])
-    question[dropped] = tables.vocabulary.unknown_id
-    return prompts
