@@ -61,6 +61,11 @@ def _of_fresh(field: str, value: Any, *, subject: bool = False) -> Any:
     return pytest.param(change, id=f"fresh {field}")
 
 
+def _of_exposure(field: str, value: Any, *, subject: bool = False) -> Any:
+    around = {"exposure_config.corpora": {"tune": ["sft/*.jsonl"]}}
+    return pytest.param(Change(f"exposure_config.{field}", value, around, subject), id=f"exposure {field}")
+
+
 CHANGES = [
     _change("$schema", "https://schemas.example/audit-suite/v1.0", subject=True),
     _change("audit_suite_id", "other", subject=True),
@@ -182,6 +187,12 @@ CHANGES = [
     _of_fresh("question_field", "text"),
     _of_fresh("choices_field", "options"),
     _of_fresh("target_field", "right"),
+    _of_exposure("corpora", {"pretrain": ["web/*.jsonl"]}),
+    _of_exposure("policy", "verbatim_item"),
+    _of_exposure("ngram", 8),
+    _of_exposure("without_markup", True),
+    _of_exposure("text_columns", ["body"]),
+    _of_exposure("max_skipped_pct", 2.0),
 ]
 #: These have one value only, so that there is no other to change them to.
 UNCHANGEABLE = {"metric_config.name", "protocol_config.templates", f"{_CHECK}.decoding.seed"}
@@ -193,7 +204,8 @@ NOT_WRITTEN = {
     "perturbation_config.min_margin", "dataset_config.cluster_field",
 }  # fmt: skip
 #: Of a section that is absent by default.
-ABSENT = {place.dotted for place in all_places() if place.dotted.startswith((f"{_CHECK}.", "fresh_config."))}
+_SECTIONS = (f"{_CHECK}.", "fresh_config.", "exposure_config.")
+ABSENT = {place.dotted for place in all_places() if place.dotted.startswith(_SECTIONS)}
 #: What an audit may use is no part of what it finds.
 BESIDE_THE_CARD = {"budget_config.max_trials": 10, "budget_config.max_tokens": 10, "budget_config.max_cost": 0.5}
 

@@ -16,7 +16,7 @@ from proctor.cli.audits.auditing import AuditResult
 from proctor.cli.audits.results import print_results
 from proctor.cli.audits.showing import print_status
 from proctor.domain.channel_results import OtherEvidence
-from proctor.domain.channels import ASKED_IN_SECTION, BEYOND_WORDING, BUILT_IN, NOT_RUN_YET
+from proctor.domain.channels import ASKED_IN_SECTION, BEYOND_WORDING, BUILT_IN
 from proctor.domain.decision import DecisionEvent, DecisionOutcome, scope_caveat
 from proctor.domain.evidence import Evidence, ProtocolEvidence, Verdict
 from proctor.domain.messages import WriteDecision
@@ -128,7 +128,7 @@ def test_an_approval_with_evidence_beyond_the_wording_has_that_scope_and_no_cave
 def test_the_channels_that_are_said_not_to_run_yet_are_those_that_no_suite_can_ask_for(clean: Report) -> None:
     """The noise channel runs where the suite asks routers, and others where it has a section for them; a channel that
     an audit runs leaves the list."""
-    assert set(clean.evidence.not_audited) == {*NOT_RUN_YET, *ASKED_IN_SECTION, "noise"}
+    assert set(clean.evidence.not_audited) == {*ASKED_IN_SECTION, "noise"}
 
 
 def test_a_strict_suite_s_report_says_that_fresh_is_required_and_why_it_is_a_review() -> None:

@@ -72,6 +72,7 @@ def test_every_setting_has_a_variable_and_survives_the_way_through_it(tmp_path: 
         "PROCTOR_ENCODER_PRECISION": "bf16",
         "PROCTOR_BUNDLE": "/bundle",
         "PROCTOR_BENCHMARKS": "/b",
+        "PROCTOR_CORPORA": "/corpora",
         "PROCTOR_RETENTION_DAYS": "30",
         "PROCTOR_METRICS_SCORES": "7",
         "PROCTOR_LOG_FORMAT": "json",

@@ -111,6 +111,8 @@ def card_warnings(suite: Suite, contents: ContentDigests) -> list[str]:
     panel = panel_path(suite)
     if panel is not None and contents.panel is None:
         warnings.append(f"fresh_config.panel_path {quoted(panel)} cannot be read, so the card has no digest of it")
+    if suite.exposure is not None and contents.corpora is None:
+        warnings.append("exposure_config.corpora names files that cannot be read, so the card has no digest of them")
     return warnings
 
 

@@ -15,7 +15,7 @@ import click
 
 from proctor.domain.errors import ExitCode
 from proctor.domain.host import LOOPBACK
-from proctor.domain.messages import NOTIFIER, OPTIONAL_SERVICES, QUEUES, SERVICES
+from proctor.domain.messages import ALSO_HANDLED, NOTIFIER, OPTIONAL_SERVICES, QUEUES, SERVICES
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
@@ -174,7 +174,8 @@ def worker(
         )
         if service in _HAVE_A_TIMETABLE:
             app.steps["worker"].add(Timetable)
-        importlib.import_module(f"proctor.{service}.tasks")
+        for room in (service, *ALSO_HANDLED.get(service, ())):
+            importlib.import_module(f"proctor.{room}.tasks")
         prepare_for_many_objects()
         workers: list[Any] = []
         is_consuming = threading.Event()

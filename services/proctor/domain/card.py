@@ -13,6 +13,7 @@ from pydantic import Field
 from proctor import __version__
 from proctor.domain.base import Frozen
 from proctor.domain.canonical import json_digest
+from proctor.domain.exposure import exposure_form
 from proctor.domain.log_origin import CHAT, DECODING_SETTINGS, UNKNOWN, LogOrigin
 from proctor.domain.suite import Suite
 from proctor.domain.suite_plugins import BACKEND, plugins_of
@@ -36,10 +37,12 @@ class ContentDigests(Frozen):
     """Digest of the file of fresh items; None where the suite names none that could be read."""
     panel: str | None = added(None, since=3)
     """Digest of the file of what reference models answered; None where the suite names none that could be read."""
+    corpora: str | None = added(None, since=4)
+    """Digest of the files of training data; None where the suite names none, or some that could not be read."""
 
     def of_benchmark(self) -> Self:
         """Those of the benchmark and its rewordings alone."""
-        return self.model_copy(update={"fresh": None, "panel": None})
+        return self.model_copy(update={"fresh": None, "panel": None, "corpora": None})
 
 
 class ProtocolCard(Frozen):
@@ -113,6 +116,16 @@ def protocol_card(
         fresh_run = {"fresh_path": section.pop("path"), "panel_path": section.pop("panel_path")}
         digests = {"content_digest": contents.fresh, "panel_digest": contents.panel}
         fresh_asked = {"fresh": {**section, **digests}}
+    searched_run: dict[str, Any] = {}
+    searched: dict[str, Any] = {}
+    if suite.exposure is not None:
+        section = plain["exposure_config"]
+        stages = section.pop("corpora")
+        searched_run = {"corpora": stages}
+        form = exposure_form(suite.exposure.without_markup)
+        searched = {
+            "exposure": {**section, "stages": sorted(stages), "normalisation": form, "corpora_digest": contents.corpora}
+        }
     limits = {
         key: governance.pop(key) for key in ("review_required_above_cs", "block_deployment_above_contaminated_pct")
     }
@@ -140,6 +153,7 @@ def protocol_card(
                 "rewordings_path": rewordings_path,
                 "calibration_path": calibration_path,
                 **fresh_run,
+                **searched_run,
                 "paraphraser": paraphraser_run,
                 "router": router_run,
                 **({"solvers": solvers_run} if solvers_run else {}),
@@ -158,6 +172,7 @@ def protocol_card(
             "scoring": scoring,
             "limits": limits,
             **fresh_asked,
+            **searched,
             **profile,
         },
         plugins=plugins_of(suite),

@@ -31,6 +31,11 @@ class ChannelEvidence(Frozen):
     verdict: Verdict
     reasons: tuple[str, ...]
 
+    @property
+    def allows_approval(self) -> bool:
+        """Whether a suite that requires the channel may be approved with it."""
+        return self.verdict is Verdict.CLEAN
+
 
 class HypothesisEvidence(ChannelEvidence):
     """What a channel found by a test of its own null hypothesis."""

@@ -31,10 +31,10 @@ ALWAYS_REQUIRED: Final = ("perturbation", "protocol")
 BEYOND_WORDING: Final = ("exposure", "fresh")
 #: Profile of a suite → the channels that it requires, whatever else the suite says; the others require none.
 REQUIRED_BY_PROFILE: Final[Mapping[str, tuple[str, ...]]] = {"strict": ("fresh",)}
-#: Channels of Proctor's own that no audit runs in this version: a suite that requires one always ends in a review.
-NOT_RUN_YET: Final = ("exposure",)
 #: Channels that run only where a suite has a section of its own → the section's name in the suite's JSON.
-ASKED_IN_SECTION: Final[Mapping[str, str]] = {"fresh": "fresh_config"}
+ASKED_IN_SECTION: Final[Mapping[str, str]] = {"exposure": "exposure_config", "fresh": "fresh_config"}
+#: The channel that needs a search of training data.
+SEARCHES: Final = "exposure"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 
 

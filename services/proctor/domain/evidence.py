@@ -13,6 +13,7 @@ from proctor.domain.channel_results import Verdict as Verdict
 from proctor.domain.channels import BEYOND_WORDING
 from proctor.domain.decision import DecisionOutcome
 from proctor.domain.estimate import Estimate as Estimate
+from proctor.domain.exposure_evidence import ExposureEvidence
 from proctor.domain.noise import NoiseSummary, RouterSetting
 from proctor.domain.scope import Scope
 
@@ -285,6 +286,8 @@ class Evidence(Frozen):
     """Clean against noisy routers, where the suite asks them; not written otherwise."""
     fresh: FreshEvidence | None = Field(default=None, exclude_if=lambda fresh: fresh is None)
     """The benchmark against fresh items, where the suite asks such; not written otherwise."""
+    exposure: ExposureEvidence | None = Field(default=None, exclude_if=lambda exposure: exposure is None)
+    """Items against training data, where the suite names any; not written otherwise."""
     others: dict[str, OtherEvidence] = Field(default_factory=dict, exclude_if=lambda others: not others)
     """Channels of plug-ins that the suite requires, by name; not written where there are none."""
     not_audited: dict[str, str]

@@ -21,3 +21,21 @@ class ExposureVerdict(StrEnum):
 
 #: Stages in which a model is shown what to answer, by the names in use.
 TUNING_STAGES: Final = frozenset(("tune", "finetune", "instruct", "sft", "rlhf", "dpo"))
+
+
+#: Policies that a suite may name. Its items are thousands, and the one by sets of tokens is for small histories alone.
+AUDIT_POLICIES: Final = (
+    "article_8gram_80", "idf_containment", "verbatim_item", "gpt3_13gram", "palm_8gram_70", "any_ngram",
+)  # fmt: skip
+#: Those of whose finds every one is a copy, whole or nearly: by the others an item may count as exposed that shares a
+#: phrase with a document.
+OF_COPIES: Final = frozenset(("article_8gram_80", "idf_containment", "verbatim_item", "palm_8gram_70"))
+
+#: Name of the form in which items and documents are compared (`proctor.text.overlap_words`), as a protocol card has it.
+NORMALISATION: Final = "words-1"
+MARKUP_REMOVED: Final = "+without-markup"
+
+
+def exposure_form(without_markup: bool) -> str:
+    """The name of the form, with or without what is taken out before."""
+    return NORMALISATION + (MARKUP_REMOVED if without_markup else "")

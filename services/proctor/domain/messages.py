@@ -18,6 +18,7 @@ from pydantic import Field
 
 from proctor.domain.base import Frozen
 from proctor.domain.card import ContentDigests
+from proctor.domain.corpus_search import Searched
 from proctor.domain.decision import DecisionEvent
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.manifest import AnsweredShard
@@ -29,6 +30,9 @@ SERVICES = ("router", "perturbation", "inference", "scorer", "registry")
 NOTIFIER = "notifier"
 #: What a deployment runs that tells somebody of its decisions.
 OPTIONAL_SERVICES = (NOTIFIER,)
+#: Rooms whose tasks a service's workers handle beside its own, from a queue of the room's name that they look into
+#: last. A search of training data reads files and asks nobody, mostly when rewordings are made already.
+ALSO_HANDLED = {"perturbation": ("exposure",)}
 EVENTS_EXCHANGE = "proctor.events"
 
 
@@ -47,8 +51,14 @@ class Priority(StrEnum):
 
 #: In the order in which a worker looks into them, the most urgent first.
 QUEUES = {
-    service: tuple(f"{service}{priority.suffix}" for priority in Priority) if service == "inference" else (service,)
+    service: tuple(f"{service}{priority.suffix}" for priority in Priority)
+    if service == "inference"
+    else (service, *ALSO_HANDLED.get(service, ()))
     for service in (*SERVICES, *OPTIONAL_SERVICES)
+}
+#: Every room → the service whose workers handle its tasks: the first part of a task's name is a room's.
+HANDLED_BY = {service: service for service in QUEUES} | {
+    room: service for service, rooms in ALSO_HANDLED.items() for room in rooms
 }
 
 
@@ -57,10 +67,15 @@ class Message(Frozen):
 
     task: ClassVar[str]
 
+    @classmethod
+    def room(cls) -> str:
+        """The room whose task handles it: the first part of the task's name."""
+        return cls.task.partition(".")[0]
+
     @property
     def queue(self) -> str:
-        """The queue is the service's name, the first part of the task's."""
-        return self.task.partition(".")[0]
+        """The queue is the room's name."""
+        return self.room()
 
     @property
     def version(self) -> int:
@@ -165,6 +180,26 @@ class ShardToRun(Frozen):
     """Whether the shard is not asked again, so that a few trials without an answer are better than none with one."""
 
 
+class SearchCorpus(Message):
+    """Search training data for the items of an audit. `items` is the digest of an ItemIndex."""
+
+    task: ClassVar[str] = "exposure.search"
+    audit_id: str
+    items: str
+    plan: str
+    """Digest of the CorpusPlan in the artifact store."""
+
+
+class CorpusSearched(Message):
+    """What a search of training data found is in the artifact store, or why there is nothing."""
+
+    task: ClassVar[str] = "router.corpus_searched"
+    audit_id: str
+    plan: str
+    """As the request said: what answers to another plan is late."""
+    searched: Searched
+
+
 class RunShards(Message):
     """Ask a model shards of prompts. Several travel together where the model is quick: a message costs the same."""
 
@@ -256,6 +291,8 @@ class ScoreAudit(Message):
     """Digest of the AuditManifest in the artifact store."""
     fresh: bool = added(False, since=2)
     """Whether the manifest names fresh items, of which an earlier scorer knows nothing."""
+    searched: Searched | None = added(None, since=3)
+    """How the search of training data ended, where the suite has one."""
 
 
 class AuditScored(Message):

@@ -14,7 +14,7 @@ from pydantic_core import PydanticCustomError
 from proctor.domain.answering import AnsweringCheckSection, is_audited
 from proctor.domain.backends import Backend as Backend
 from proctor.domain.base import Frozen
-from proctor.domain.channels import ALWAYS_REQUIRED, REQUIRED_BY_PROFILE, ChannelName
+from proctor.domain.channels import ALWAYS_REQUIRED, REQUIRED_BY_PROFILE, SEARCHES, ChannelName
 from proctor.domain.field_words import Words
 from proctor.domain.hub import HUB_ID, HUB_REVISION
 from proctor.domain.levels import SIGNIFICANCE_ALPHA
@@ -24,6 +24,7 @@ from proctor.domain.record.sign_off import MAX_APPROVAL_DAYS
 from proctor.domain.routing import ProtocolSection
 from proctor.domain.strategies import NO_VARIANT, STRATEGIES, calls_for
 from proctor.domain.suite_budget import BudgetSection
+from proctor.domain.suite_exposure import ExposureSection
 from proctor.domain.suite_fresh import FreshSection
 from proctor.domain.suite_types import SERVED_NAME_WORDS, ContentHash, Endpoint, Fraction, Percent, Seed
 from proctor.domain.trial import Decoding
@@ -374,6 +375,9 @@ class Suite(Frozen):
     fresh: Annotated[FreshSection | None, Words(example="{…} with path")] = Field(
         default=None, alias="fresh_config", exclude_if=lambda fresh: fresh is None
     )
+    exposure: Annotated[ExposureSection | None, Words(example="{…} with corpora")] = Field(
+        default=None, alias="exposure_config", exclude_if=lambda exposure: exposure is None
+    )
 
     @property
     def required_channels(self) -> tuple[str, ...]:
@@ -383,6 +387,11 @@ class Suite(Frozen):
         """
         named = self.scoring.required_channels
         return tuple(dict.fromkeys((*ALWAYS_REQUIRED, *named, *REQUIRED_BY_PROFILE.get(self.governance.profile, ()))))
+
+    @property
+    def search_required(self) -> bool:
+        """Whether nothing is approved without a search of training data."""
+        return SEARCHES in self.required_channels
 
     @model_validator(mode="after")
     def _approval_and_block_do_not_overlap(self) -> Self:

@@ -31,6 +31,7 @@ _PLACEHOLDERS: dict[str, Any] = {
     "audit_suite_id": "placeholder",
     "model_config": {"model_id": "placeholder", "model_version": "sha256:" + "0" * 64, "endpoint": "placeholder"},
     "dataset_config": {"benchmark_name": "placeholder"},
+    "exposure_config": {"corpora": {"placeholder": ["placeholder"]}},
 }
 
 

@@ -7,12 +7,14 @@ from pathlib import Path
 
 from proctor.domain.canonical import json_digest
 from proctor.domain.card import ContentDigests
+from proctor.domain.corpus_search import CorpusPlan
 from proctor.domain.errors import BadInputError
 from proctor.domain.problems import SuiteProblems, visible
 from proctor.domain.strict_json import MAX_BYTES
 from proctor.domain.suite import DatasetSection, Suite
 from proctor.domain.suite_problems import parse_suite
 from proctor.formats.benchmark_files import PACKAGED_BENCHMARK, benchmark_file
+from proctor.formats.corpora import plan_search
 
 
 def read_suite_file(path: Path) -> bytes:
@@ -42,13 +44,15 @@ def load_suite(path: str | Path) -> Suite:
         raise problems.of(str(path)) from None
 
 
-def content_digests(suite: Suite, base: Path, bundle: Path, benchmarks: Path | None = None) -> ContentDigests:
+def content_digests(
+    suite: Suite, base: Path, bundle: Path, benchmarks: Path | None = None, *, corpora: CorpusPlan | None = None
+) -> ContentDigests:
     """Digests of the files that a suite names; None where it names none, or one that cannot be read.
 
     Paths are relative to `base`, the folder of the suite's file; a benchmark without a path is looked for in the
     operator's folder `benchmarks`. A dataset from the Hub is pinned by its revision,
     which stands on the card, and has no digest here. The packaged benchmark's digest covers its items and its
-    wordings.
+    wordings. Training data are looked at here where `corpora` does not say what they are.
     """
     dataset, rewordings, calibration = suite.dataset, suite.perturbation.rewordings_path, calibration_path(suite)
     return ContentDigests(
@@ -57,6 +61,7 @@ def content_digests(suite: Suite, base: Path, bundle: Path, benchmarks: Path | N
         calibration=file_digest(base / calibration) if calibration is not None else None,
         fresh=file_digest(base / suite.fresh.path) if suite.fresh is not None else None,
         panel=file_digest(base / panel) if (panel := panel_path(suite)) is not None else None,
+        corpora=corpora.corpora_digest if corpora is not None else _corpora_digest(suite, base),
     )
 
 
@@ -68,6 +73,15 @@ def calibration_path(suite: Suite) -> str | None:
 def panel_path(suite: Suite) -> str | None:
     """The file of what reference models answered; None where the suite names none."""
     return None if suite.fresh is None else suite.fresh.panel_path
+
+
+def _corpora_digest(suite: Suite, base: Path) -> str | None:
+    if suite.exposure is None:
+        return None
+    try:
+        return plan_search(suite.exposure, base).corpora_digest
+    except BadInputError:
+        return None
 
 
 def _dataset_digest(dataset: DatasetSection, base: Path, bundle: Path, benchmarks: Path | None) -> str | None:

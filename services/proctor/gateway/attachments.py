@@ -28,6 +28,7 @@ def gather_attached(
     benchmarks: Path | None = None,
     *,
     hub: HubAccess = NO_HUB,
+    corpora: Path | None = None,
 ) -> AuditData:
     """Read the files that a suite names from what was sent along. No file of this machine is read under such a name.
 
@@ -39,10 +40,16 @@ def gather_attached(
         bundle: the reference bundle, for the benchmark that Proctor ships.
         benchmarks: the operator's folder of benchmarks, for suites that name no file.
         hub: what the operator lets suites have of the hub; what he has not said he lets no caller have.
+        corpora: the operator's folder of training data, whose files alone may be searched; None where there is none.
 
     Raises:
         BadInputError: when a file is missing or superfluous, cannot be read, or what `gather` refuses.
     """
+    if suite.exposure is not None and corpora is None:
+        raise BadInputError(
+            "exposure_config names training data, and this gateway has no folder of them: have its operator set "
+            "PROCTOR_CORPORA, or leave the section out"
+        )
     wanted = named_files(suite)
     for name, field in wanted.items():
         if name not in files:
@@ -55,7 +62,7 @@ def gather_attached(
         base = Path(folder)
         placed = {name: _place(base, place, name, files.pop(name)) for place, name in enumerate(wanted)}
         try:
-            data = gather(_placed(suite, placed), base, bundle, benchmarks, hub=hub.of_others())
+            data = gather(_placed(suite, placed), base, bundle, benchmarks, hub=hub.of_others(), corpora=corpora)
         except BadInputError as error:
             raise BadInputError(_renamed(str(error), base, placed)) from None
     return data._replace(suite=suite, notes=tuple(_renamed(note, base, placed) for note in data.notes))

@@ -94,7 +94,7 @@ class LocalDesk:
         in `begin`.
         """
         where = self.settings.bundle, self.settings.benchmarks
-        data = gather_attached(suite, files, *where, hub=self.settings.hub)
+        data = gather_attached(suite, files, *where, hub=self.settings.hub, corpora=self.settings.corpora)
         return self._begin(data, priority, at_terminal=False, request=request)
 
     def begin(self, data: AuditData, priority: Priority = Priority.NORMAL, *, request: str | None = None) -> Submitted:

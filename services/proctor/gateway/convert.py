@@ -61,6 +61,7 @@ def audit_message(status: AuditStatus) -> pb.Audit:
         eta_s=status.eta_s,
         away_s=status.away_s,
         services_away=status.services_away,
+        searching=status.searching,
         decision=None if status.decision is None else _decision_message(status.decision),
         submitter=status.submitter,
     )
@@ -153,6 +154,7 @@ def status_of(message: pb.Audit) -> AuditStatus:
         eta_s=message.eta_s if message.HasField("eta_s") else None,
         away_s=message.away_s if message.HasField("away_s") else None,
         services_away=tuple(message.services_away),
+        searching=message.searching,
         decision=_verdict_of(message.decision) if message.HasField("decision") else None,
         # A service of before there were names leaves it out.
         submitter=message.submitter or LOCAL_NAME,

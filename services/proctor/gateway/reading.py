@@ -48,6 +48,7 @@ def read_status(audit: AuditView, records: Records, counts: Counts | None) -> Au
         stage=stage,
         decision=_verdict(records, record.audit_id, record.state),
         submitter=inputs.submitter,
+        searching=inputs.searching and not record.state.ended,
     )
     if counts is None:
         return status

@@ -138,6 +138,8 @@ class AuditStatus(Frozen):
     """For how many seconds the servers that the stage asks have not answered; None while they do."""
     services_away: tuple[str, ...] = ()
     """Services of which no worker has been heard of for a while; none once it has ended."""
+    searching: bool = False
+    """Whether training data are still to be searched for its items, beside whatever else it does."""
     decision: Verdict | None = None
     submitter: str = LOCAL_NAME
     """Who started it last: a token's name, `default` for a gateway's one token, `local` for its own terminal."""

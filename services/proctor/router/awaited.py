@@ -31,7 +31,8 @@ def probe_again(audit: AuditView, answer: EndpointProbed, outage_s: float) -> Pr
 
 
 def request_of(audit: AuditView) -> Message | None:
-    """The message whose answer takes an audit on from its state; None where it waits for shards, or for the registry.
+    """The message whose answer takes an audit on from its state; None where it waits for shards, for a
+    search of training data, or for the registry.
 
     Every one of them may be sent twice: its second answer finds the state moved on.
     """
@@ -56,7 +57,15 @@ def request_of(audit: AuditView) -> Message | None:
             check=_to_check(audit),
         )
     if audit.record.state is AuditState.SCORING and inputs.manifest is not None:
-        return ScoreAudit(audit_id=audit.audit_id, manifest=inputs.manifest, fresh=inputs.fresh is not None)
+        # A decision waits for the search, which is asked for by itself (`proctor.router.searching`).
+        if inputs.searching:
+            return None
+        return ScoreAudit(
+            audit_id=audit.audit_id,
+            manifest=inputs.manifest,
+            fresh=inputs.fresh is not None,
+            searched=inputs.searched,
+        )
     return None
 
 

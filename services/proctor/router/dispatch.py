@@ -18,7 +18,7 @@ from typing import Any
 from proctor.domain.errors import ProctorError, StoreError
 from proctor.domain.manifest import PromptSet
 from proctor.domain.messages import Message, WriteDecision
-from proctor.router import rewrites
+from proctor.router import rewrites, searching
 from proctor.router.audit import AuditView, view
 from proctor.router.awaited import request_of, step_of
 from proctor.router.budget import exceeded, usage_of
@@ -152,6 +152,8 @@ class Dispatcher:
         """An audit has ended for good: it asks nobody, and its ledger does not stay long."""
         self.note_usage(audit)
         self.handing.leave(audit)
+        if audit.inputs.corpora is not None:
+            self.ledger.give_turn_back(searching.turn_of(audit.audit_id))
         self.ledger.expire(audit.audit_id, _KEPT)
 
     def note_usage(self, audit: AuditView) -> None:
@@ -176,10 +178,22 @@ class Dispatcher:
     def ask(self, audit_id: str) -> None:
         """Send another service the request that the audit's state calls for."""
         audit = self.view(audit_id)
+        self.search(audit)
         request = self._decision_to_write(audit) or request_of(audit)
         if request is not None and not audit.inputs.paused:
             self.send(request)
             self.note_asked(audit)
+
+    def search(self, audit: AuditView) -> None:
+        """Have the audit's training data searched where they are to be, unless that was asked for of late."""
+        request, turn = searching.request_of(audit), searching.turn_of(audit.audit_id)
+        if request is None or not self.ledger.take_turn(turn, self.timing.answer_time):
+            return
+        try:
+            self.send(request)
+        except Exception:
+            self.ledger.give_turn_back(turn)
+            raise
 
     def note_asked(self, audit: AuditView) -> None:
         """Note that what the audit waits for has been asked for, so that the reconciler leaves it its time."""
@@ -194,6 +208,7 @@ class Dispatcher:
     def take_on(self, audit_id: str) -> None:
         """Do what the audit's state calls for now: ask for what was not asked, hand out shards, or leave its pools."""
         audit = self.view(audit_id)
+        self.search(audit)
         if audit.record.state.final:
             self.clear_away(audit)
         elif audit.record.state in RUNNING and under_way(audit) is None:

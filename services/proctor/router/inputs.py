@@ -9,6 +9,7 @@ from pydantic import Field
 
 from proctor.domain.base import Frozen
 from proctor.domain.card import ContentDigests
+from proctor.domain.corpus_search import Searched
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.log_origin import LogOrigin
 from proctor.domain.messages import Priority
@@ -18,9 +19,11 @@ from proctor.domain.versions import added
 from proctor.router.terms import Role, Terms
 
 #: What comes from outside while an audit runs, from whoever submits or steers it, and not from its own steps.
-_STEERED = frozenset({"endpoint", "paraphraser", "router", "solvers", "priority", "paused", "terms", "submitter"})
+_STEERED = frozenset(
+    {"endpoint", "paraphraser", "router", "solvers", "priority", "paused", "terms", "submitter", "corpora"}
+)
 #: What two routers may note at the same time, and neither stands in the other's way.
-_NOTED = frozenset({"planned_stage"})
+_NOTED = frozenset({"planned_stage", "searched"})
 
 
 class RewritingRound(Frozen):
@@ -74,6 +77,8 @@ class AuditInputs(Frozen):
     """Digest of the ItemIndex of the fresh items, where the suite asks such."""
     panel: str | None = added(None, since=3)
     """Digest of the Panel of reference models, where the suite names one."""
+    corpora: str | None = added(None, since=4)
+    """Digest of the CorpusPlan of the training data that are searched, where the suite names any."""
 
     model_digest: str | None = None
     model_digest_verified: bool = False
@@ -99,6 +104,8 @@ class AuditInputs(Frozen):
     planned_stage: str | None = None
     """The stage that the ledger has a plan of, or had: noted before any of it is handed out. A ledger without that plan
     lost it."""
+    searched: Searched | None = added(None, since=4)
+    """How the search of training data ended; None while it is under way, and where there is none."""
     manifest: str | None = None
     """Digest of the AuditManifest that is to be scored."""
     priority: Priority = Priority.NORMAL
@@ -114,6 +121,11 @@ class AuditInputs(Frozen):
     def own(self) -> dict[str, Any]:
         """What the audit's own steps have brought it to: all but what comes from outside while it runs, and notes."""
         return self.model_dump(exclude=set(_STEERED | _NOTED))
+
+    @property
+    def searching(self) -> bool:
+        """Whether training data are still to be searched."""
+        return self.corpora is not None and self.searched is None
 
     @property
     def pools(self) -> tuple[str, ...]:

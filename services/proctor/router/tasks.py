@@ -15,6 +15,7 @@ from proctor.domain.canonical import digest_matches
 from proctor.domain.errors import NewerVersionError, PluginError
 from proctor.domain.messages import (
     AuditScored,
+    CorpusSearched,
     DecisionWritten,
     EndpointProbed,
     Message,
@@ -27,7 +28,7 @@ from proctor.domain.messages import (
     VariantsBuilt,
 )
 from proctor.domain.suite_plugins import hold_installed
-from proctor.router import intake, rewrites
+from proctor.router import intake, rewrites, searching
 from proctor.router import reconcile as reconciling
 from proctor.router.awaited import PROBE_EVERY_S, probe_again
 from proctor.router.barring import Barrier
@@ -127,6 +128,10 @@ def start(message: StartAudit) -> None:
         answered = rewrites.without_failures(dispatcher.artifacts, said)
         if answered != said:
             changes["rewrites"] = put_model(dispatcher.artifacts, answered)
+    if audit.inputs.searched is not None and audit.inputs.searched.error is not None:
+        changes["searched"] = None
+    if audit.inputs.corpora is not None:
+        dispatcher.ledger.give_turn_back(searching.turn_of(audit.audit_id))
     if dispatcher.advance(audit, Cause.STARTED, AuditState.PROBING, **changes):
         dispatcher.ask(audit.audit_id)
 
@@ -163,10 +168,12 @@ def endpoint_probed(message: EndpointProbed) -> None:
         model_digest_verified=message.model_digest is not None,
         server=message.server,
     ):
+        seen = dispatcher.view(audit.audit_id)
+        dispatcher.search(seen)
         if state is AuditState.REWORDING:
             dispatcher.ask(audit.audit_id)
         else:
-            dispatcher.go_on(dispatcher.view(audit.audit_id))
+            dispatcher.go_on(seen)
 
 
 @handles(VariantsBuilt, given_up=_fail)
@@ -192,6 +199,22 @@ def variants_built(message: VariantsBuilt) -> None:
         dispatcher.begin_round(audit, message.prompts)
     else:
         dispatcher.fail(audit, message.error or "the perturbation service gave no variants and no reason")
+
+
+@handles(CorpusSearched, given_up=_fail)
+def corpus_searched(message: CorpusSearched) -> None:
+    """Note how the search of training data ended, and have the evidence weighed where it waited for that alone."""
+    dispatcher = _dispatcher()
+    audit = dispatcher.view(message.audit_id)
+    while (end := searching.ended(audit, message)) is not None:
+        if end.failure is not None:
+            dispatcher.fail(audit, end.failure)
+            return
+        if dispatcher.note(audit, searched=end.searched):
+            dispatcher.take_on(message.audit_id)
+            return
+        # It was moved on meanwhile.
+        audit = dispatcher.view(message.audit_id)
 
 
 @handles(TakeOn, given_up=_fail, often=True)

@@ -24,7 +24,7 @@ import sqlalchemy as sa
 from redis.client import Pipeline
 
 from proctor.domain.errors import StoreError
-from proctor.domain.messages import QUEUES, SERVICES
+from proctor.domain.messages import HANDLED_BY, QUEUES, SERVICES, SearchCorpus
 from proctor.domain.trial import ANSWER_STAGE
 from proctor.router.ledger.keys import keys_of
 from proctor.router.pools.packs import SHARD_TRIALS
@@ -40,6 +40,8 @@ _REPLY_S: Final = 2.0
 _TOGETHER: Final = 250
 _INFERENCE: Final = "inference"
 _SCORER: Final = "scorer"
+#: Whose workers search training data.
+_SEARCHES: Final = HANDLED_BY[SearchCorpus.room()]
 #: Services that are scaled by what waits for them. The router is who says it, and is always there.
 SCALED: Final = tuple(service for service in SERVICES if service != "router")
 #: States in which a model is asked shards.
@@ -64,6 +66,8 @@ class UnfinishedAudit(NamedTuple):
     paused: bool
     planned_stage: str | None
     """The stage of which the ledger has a plan."""
+    searching: bool = False
+    """Whether training data are to be searched beside."""
 
     @property
     def stage(self) -> str | None:
@@ -126,6 +130,8 @@ def work_of(
         if service is not None:
             waiting[service] += left if audit.paused else max(1, left)
         waiting[_SCORER] += stage.ungraded
+        if audit.searching and not audit.paused:
+            waiting[_SEARCHES] += 1
         shards[ShardState.QUEUED] += stage.queued
         shards[ShardState.LEASED] += stage.leased
         shards[ShardState.UNPLANNED] += stage.unplanned
@@ -146,6 +152,7 @@ def _unfinished(engine: sa.Engine) -> Iterator[UnfinishedAudit]:
                 datetime.fromisoformat(row.created_at),
                 bool(inputs.get("paused")),
                 inputs.get("planned_stage"),
+                bool(inputs.get("corpora")) and not inputs.get("searched"),
             )
 
 

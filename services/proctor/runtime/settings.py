@@ -183,6 +183,8 @@ class Settings(EnvironmentSettings):
     """Folder of the reference models and their benchmark."""
     benchmarks: _Folder = Field(default_factory=lambda said: said["home"] / "benchmarks")
     """Folder of benchmark files, for suites that name a benchmark and no file."""
+    corpora: Annotated[_Folder, AfterValidator(Path.absolute)] | None = None
+    """Folder of training data, for suites that a gateway is sent; where it is set, workers search no other files."""
     retention_days: _Days = None
     """For how many days a router keeps prompts and completions at least; None is for as long as their suite says."""
     metrics_scores: Annotated[int, Field(ge=0, le=1_000)] = 50

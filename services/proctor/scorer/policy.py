@@ -135,9 +135,9 @@ def _other_channels(evidence: Evidence, suite: Suite) -> tuple[Reason, ...]:
     for channel in dict.fromkeys((*channels_of(suite), *evidence.others)):
         if channel in ALWAYS_REQUIRED:
             continue
-        verdict = evidence.verdict_of(channel)
-        required = channel in suite.required_channels
-        if verdict is Verdict.CONTAMINATED or (required and verdict is not Verdict.CLEAN):
+        verdict, result = evidence.verdict_of(channel), evidence.result_of(channel)
+        lacking = channel in suite.required_channels and (result is None or not result.allows_approval)
+        if verdict is Verdict.CONTAMINATED or lacking:
             reasons.append(Reason(code=f"{channel}_{verdict}", text=f"The {channel} channel says {verdict}."))
     return tuple(reasons)
 

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from proctor import __version__
 from proctor.domain.canonical import bytes_digest
+from proctor.domain.corpus_search import CorpusSearch, Searched
 from proctor.domain.decision import DecisionEvent
 from proctor.domain.errors import ProctorError
 from proctor.domain.manifest import AuditManifest
@@ -28,7 +29,7 @@ from proctor.runtime.records.decision_log import NoKey
 from proctor.runtime.records.decisions import decision_of
 from proctor.runtime.signing import Ed25519Key, open_signing_key
 from proctor.runtime.traces import tracing
-from proctor.scorer.channels.channel import ChannelInputs, FreshAsked
+from proctor.scorer.channels.channel import ChannelInputs, FreshAsked, NotAudited
 from proctor.scorer.channels.registry import files_of
 from proctor.scorer.grading.ahead import RecentGrades, grade_and_store
 from proctor.scorer.grading.loading import StoredMessages, StoredStage, load_rows, load_shown
@@ -58,7 +59,8 @@ def score_audit(message: ScoreAudit) -> None:
     Run twice, it finds the decision of the first run on record and publishes that one again.
     """
     with tracing.span("decide") as span:
-        event = _decide(message.audit_id, get_model(worker_artifacts(), message.manifest, AuditManifest))
+        manifest = get_model(worker_artifacts(), message.manifest, AuditManifest)
+        event = _decide(message.audit_id, manifest, message.searched)
         span.set({"proctor.decision": event.outcome.value})
     send(AuditScored(audit_id=message.audit_id))
     publish_decision(event)
@@ -87,7 +89,7 @@ def grade_shards(message: GradeShards) -> None:
         send(ShardsGraded(audit_id=message.audit_id, graded=graded))
 
 
-def _decide(audit_id: str, manifest: AuditManifest) -> DecisionEvent:
+def _decide(audit_id: str, manifest: AuditManifest, searched: Searched | None = None) -> DecisionEvent:
     store, records = worker_artifacts(), worker_records()
     on_record = records.decision(audit_id)
     if on_record is not None:
@@ -102,8 +104,8 @@ def _decide(audit_id: str, manifest: AuditManifest) -> DecisionEvent:
         rows = load_rows(store, manifest, targets)
     clean_models = OnRecord(made.controls, manifest.model_digest, variants.index.rewordings_digest)
     stages = {kind: StoredStage(store, digest) for kind, digest in manifest.asked.items()}
-    asked = _fresh(store, manifest)
-    inputs = ChannelInputs(suite, items, rows, clean_models, StoredMessages(store, manifest), stages, asked)
+    asked, found = _fresh(store, manifest), _searched(store, searched)
+    inputs = ChannelInputs(suite, items, rows, clean_models, StoredMessages(store, manifest), stages, asked, found)
     with tracing.span("weigh"):
         result = score(inputs)
     decision = with_origin(result.decision, manifest.card)
@@ -154,6 +156,15 @@ def _fresh(store: ArtifactStore, manifest: AuditManifest) -> FreshAsked | None:
         return None
     panel = None if manifest.panel is None else get_model(store, manifest.panel, Panel)
     return FreshAsked(StoredItems(store, manifest.fresh), panel)
+
+
+def _searched(store: ArtifactStore, searched: Searched | None) -> CorpusSearch | NotAudited | None:
+    """What was found in training data, or why nothing was searched; None where the suite names none."""
+    if searched is None:
+        return None
+    if searched.found is None:
+        return NotAudited(f"the training data could not be searched: {searched.error}")
+    return get_model(store, searched.found, CorpusSearch)
 
 
 def _signing_key() -> Ed25519Key | NoKey:

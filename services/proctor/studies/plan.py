@@ -26,6 +26,7 @@ from proctor.evidence.planning.families import FAMILIES, Family
 from proctor.evidence.planning.simulated_audits import Limits
 from proctor.formats.benchmark_files import benchmark_file
 from proctor.formats.clusters import related_notes
+from proctor.formats.corpora import find_files
 from proctor.formats.fresh import load_fresh
 from proctor.formats.items import load_items, select_items
 from proctor.scorer.channels.channel import ChannelPlan
@@ -45,6 +46,8 @@ VARIANTS: Final = (2, 3, 4, 9)
 #: Bytes of UTF-8 a token: common byte-pair vocabularies come to about four in English and fewer in other scripts,
 #: whose characters take more bytes.
 BYTES_PER_TOKEN: Final = 4
+#: Text that one process searches, at least as was seen (docs/speed.md).
+SEARCHED_MB_PER_S: Final = 60
 #: Seed of the simulations. The plan of a suite is the same whenever it is asked for.
 _SEED: Final = 0
 
@@ -158,7 +161,7 @@ def plan_audit(
     Raises:
         BadInputError: when the suite's files cannot be read or used, or there is no such family.
     """
-    benchmark = read_benchmark(suite, base, bundle, benchmarks, hub)
+    benchmark, searched = read_benchmark(suite, base, bundle, benchmarks, hub), _of_exposure(suite, base)
     assumed, why = assume(suite, benchmark.items, family)
     limits, own, n = Limits.of(suite), suite.perturbation.num_variants_per_item, benchmark.n
     clusters = benchmark.clusters
@@ -227,6 +230,7 @@ def plan_audit(
             *benchmark.notes,
             *_of_clusters(clusters),
             *_of_fresh(suite, n_fresh),
+            *searched,
             *_reservations(suite, n),
             *(line for one in of_channels for line in one.lines),
         ),
@@ -287,6 +291,29 @@ def _of_fresh(suite: Suite, n_fresh: int) -> tuple[str, ...]:
     return (
         f"{n_fresh:,} fresh items are asked beside the benchmark, once each, and counted among the trials; chances of "
         f"approval and shares found are those of the rewordings alone{panel}",
+    )
+
+
+def _of_exposure(suite: Suite, base: Path) -> tuple[str, ...]:
+    """What is searched, and about how long that takes.
+
+    Raises:
+        BadInputError: a pattern matches no file.
+    """
+    if suite.exposure is None:
+        return ()
+    found = find_files(suite.exposure, base)
+    stages = ", ".join(
+        f"{stage} {sum(file.size_bytes for file in files) / 1e6:,.1f} MB in {len(files):,} "
+        f"file{'s' if len(files) > 1 else ''}"
+        for stage, files in found.items()
+    )
+    megabytes = sum(file.size_bytes for files in found.values() for file in files) / 1e6
+    minutes = math.ceil(megabytes / SEARCHED_MB_PER_S / 60)
+    return (
+        f"training data are searched by {suite.exposure.policy} while the model answers: {stages}; at "
+        f"{SEARCHED_MB_PER_S} MB/s of text that takes about {minutes:,} min, longer where files are packed, and "
+        "the audit decides once both are there",
     )
 
 

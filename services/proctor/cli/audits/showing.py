@@ -36,9 +36,9 @@ def show(audit_id: str, server: str | None, home: Path, output: str) -> None:
 
     JSON keys: audit_id, suite, model_id, state, paused, priority, detail, created_at, stage, trials (planned, done,
     under_way, dead), failures[] (cause, shards), spent (trials, input_tokens, output_tokens), rate, eta_s, away_s,
-    services_away[], decision (outcome, scope, reasons[], report_path, report_digest, registry_version, stands (outcome,
-    kind, by (name, via), reason, reference, at, expires_at, sequence)), submitter. `outcome` is what was decided, and
-    `stands` what holds now.
+    services_away[], searching, decision (outcome, scope, reasons[], report_path, report_digest, registry_version,
+    stands (outcome, kind, by (name, via), reason, reference, at, expires_at, sequence)), submitter. `outcome` is what
+    was decided, and `stands` what holds now.
     """
     with desk(home, server) as audits:
         status = audits.status(audit_id)
@@ -183,12 +183,15 @@ def left_alone(audit_id: str, server: str | None = None) -> str:
 def print_status(status: AuditStatus) -> None:
     """Print an audit's status: one sentence, and what there is to say beside it."""
     from proctor.cli.audits.status_lines import conclusion, failure_lines, holds, workers_away
+    from proctor.runtime.records.audit_state import AuditState
 
     say(conclusion(status))
     submitted = f"{status.created_at or '–'} by {status.submitter}"
     say(f"  suite: {status.suite}; priority: {status.priority}; submitted: {submitted}")
     if status.services_away:
         say(f"  {workers_away(status)}: it waits for one")
+    if status.searching and status.state is not AuditState.SCORING:
+        say("  training data are being searched for its items; it decides once that is done, too")
     if status.spent.trials:
         spent = status.spent
         tokens = f"{spent.input_tokens:,} prompt tokens and {spent.output_tokens:,} answer tokens"

@@ -43,6 +43,9 @@ def step(status: AuditStatus) -> str:
     """What an audit is doing, in a few words."""
     if status.paused:
         return f"{STEPS[status.state]} (paused)"
+    # The evidence is not weighed before.
+    if status.searching and status.state is AuditState.SCORING:
+        return "searching training data" + (f" ({workers_away(status)})" if status.services_away else "")
     # A probe that is sent again has left on record why.
     if status.away_s is not None or (status.state is AuditState.PROBING and status.detail):
         return f"{STEPS[status.state]} (the endpoint does not answer)"

@@ -72,7 +72,7 @@ def perturbation_evidence(
     counts = None if clusters is None else clusters.counted
     detectable = 100 * minimum_detectable_inflation(sums, alpha=alpha)
     control = weigh_control(answers, chosen, scoring)
-    canonical, reworded = _accuracies(answers, clusters, level)
+    canonical, reworded = accuracies(answers, clusters, level)
     found = grounds(limits_passed(inflation, score, p_value, scoring, governance), control, scoring, governance)
     verdict: Verdict
     reasons: tuple[str, ...]
@@ -132,7 +132,7 @@ def perturbation_evidence(
     )
 
 
-def _accuracies(answers: PairedAnswers, clusters: Clusters | None, level: float) -> tuple[Estimate, Estimate]:
+def accuracies(answers: PairedAnswers, clusters: Clusters | None, level: float) -> tuple[Estimate, Estimate]:
     """Canonical and reworded accuracy."""
     if clusters is None:
         canonical = wilson(int(np.count_nonzero(answers.canonical)), answers.n, level)

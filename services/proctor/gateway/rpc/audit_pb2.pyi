@@ -131,7 +131,7 @@ class CancelRequest(_message.Message):
     def __init__(self, audit: _Optional[str] = ...) -> None: ...
 
 class Audit(_message.Message):
-    __slots__ = ("audit_id", "suite", "model_id", "state", "paused", "priority", "detail", "created_at", "stage", "trials", "failures", "spent", "rate", "eta_s", "decision", "away_s", "submitter", "services_away")
+    __slots__ = ("audit_id", "suite", "model_id", "state", "paused", "priority", "detail", "created_at", "stage", "trials", "failures", "spent", "rate", "eta_s", "decision", "away_s", "submitter", "services_away", "searching")
     AUDIT_ID_FIELD_NUMBER: _ClassVar[int]
     SUITE_FIELD_NUMBER: _ClassVar[int]
     MODEL_ID_FIELD_NUMBER: _ClassVar[int]
@@ -150,6 +150,7 @@ class Audit(_message.Message):
     AWAY_S_FIELD_NUMBER: _ClassVar[int]
     SUBMITTER_FIELD_NUMBER: _ClassVar[int]
     SERVICES_AWAY_FIELD_NUMBER: _ClassVar[int]
+    SEARCHING_FIELD_NUMBER: _ClassVar[int]
     audit_id: str
     suite: str
     model_id: str
@@ -168,7 +169,8 @@ class Audit(_message.Message):
     away_s: float
     submitter: str
     services_away: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, audit_id: _Optional[str] = ..., suite: _Optional[str] = ..., model_id: _Optional[str] = ..., state: _Optional[_Union[AuditState, str]] = ..., paused: bool = ..., priority: _Optional[_Union[Priority, str]] = ..., detail: _Optional[str] = ..., created_at: _Optional[str] = ..., stage: _Optional[str] = ..., trials: _Optional[_Union[Trials, _Mapping]] = ..., failures: _Optional[_Iterable[_Union[Failure, _Mapping]]] = ..., spent: _Optional[_Union[Spent, _Mapping]] = ..., rate: _Optional[float] = ..., eta_s: _Optional[float] = ..., decision: _Optional[_Union[Decision, _Mapping]] = ..., away_s: _Optional[float] = ..., submitter: _Optional[str] = ..., services_away: _Optional[_Iterable[str]] = ...) -> None: ...
+    searching: bool
+    def __init__(self, audit_id: _Optional[str] = ..., suite: _Optional[str] = ..., model_id: _Optional[str] = ..., state: _Optional[_Union[AuditState, str]] = ..., paused: bool = ..., priority: _Optional[_Union[Priority, str]] = ..., detail: _Optional[str] = ..., created_at: _Optional[str] = ..., stage: _Optional[str] = ..., trials: _Optional[_Union[Trials, _Mapping]] = ..., failures: _Optional[_Iterable[_Union[Failure, _Mapping]]] = ..., spent: _Optional[_Union[Spent, _Mapping]] = ..., rate: _Optional[float] = ..., eta_s: _Optional[float] = ..., decision: _Optional[_Union[Decision, _Mapping]] = ..., away_s: _Optional[float] = ..., submitter: _Optional[str] = ..., services_away: _Optional[_Iterable[str]] = ..., searching: bool = ...) -> None: ...
 
 class Trials(_message.Message):
     __slots__ = ("planned", "done", "under_way", "dead")

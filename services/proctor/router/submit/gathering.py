@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from proctor.domain.card import ContentDigests
+from proctor.domain.corpus_search import CorpusPlan
 from proctor.domain.errors import BadInputError
 from proctor.domain.gate_calibration import WITHOUT_MARGIN
 from proctor.domain.hub import NO_HUB, HubAccess
@@ -16,6 +17,7 @@ from proctor.domain.manifest import ItemSet, QuestionSet
 from proctor.domain.panel import Panel
 from proctor.domain.suite import Suite
 from proctor.formats.clusters import related_notes
+from proctor.formats.corpora import plan_search
 from proctor.formats.fresh import load_fresh
 from proctor.formats.gate_calibration import parse_gate_calibration
 from proctor.formats.items import load_items, select_items
@@ -48,12 +50,20 @@ class AuditData(NamedTuple):
     """The fresh items; None where the suite asks none."""
     panel: Panel | None = None
     """What reference models answered to both; None where the suite names none."""
+    corpora: CorpusPlan | None = None
+    """What training data are searched; None where the suite names none."""
     log: LogOrigin | None = None
     """Where the answers come from, where they were taken from logs and nobody is asked."""
 
 
 def gather(
-    suite: Suite, base: Path, bundle: Path, benchmarks: Path | None = None, *, hub: HubAccess = NO_HUB
+    suite: Suite,
+    base: Path,
+    bundle: Path,
+    benchmarks: Path | None = None,
+    *,
+    hub: HubAccess = NO_HUB,
+    corpora: Path | None = None,
 ) -> AuditData:
     """Read the files that a suite names.
 
@@ -63,6 +73,8 @@ def gather(
         bundle: the reference bundle, for the benchmark that Proctor ships.
         benchmarks: the operator's folder of benchmarks, for suites that name no file.
         hub: what the operator lets suites have of the hub; by default nothing.
+        corpora: the operator's folder of training data, from whose files alone may be searched; None where the suite is
+            the operator's own, whose paths are relative to `base`.
 
     Raises:
         BadInputError: when one cannot be read or used, the suite's protocol cannot ask its items, or its prompts would
@@ -92,16 +104,20 @@ def gather(
             "judged by running them; leave it out, or audit items of another kind"
         )
     check_sizes(items, suite, () if fresh is None else fresh.items)
+    searched = None
+    if suite.exposure is not None:
+        searched = plan_search(suite.exposure, corpora or base, operators=corpora is not None)
     return AuditData(
         suite=suite,
         items=ItemSet(items=items),
         rewordings=rewordings,
         calibration=calibration,
-        contents=content_digests(suite, base, bundle, benchmarks),
+        contents=content_digests(suite, base, bundle, benchmarks, corpora=searched),
         questions=None if min_margin is None else question_set(loaded.items),
         notes=(*notes, *related_notes(items, suite.dataset)),
         fresh=None if fresh is None else ItemSet(items=fresh.items),
         panel=panel,
+        corpora=searched,
     )
 
 

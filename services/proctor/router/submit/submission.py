@@ -120,6 +120,8 @@ def submit(
         "paused": False,
         "terms": terms,
         "submitter": submitter.name,
+        # Where the files lie is said by whoever submits; what they hold is on the card.
+        "corpora": put_model(artifacts, data.corpora) if data.corpora is not None else None,
     }
     card = protocol_card(suite, data.contents, evaluator_version=evaluator_version(), log=data.log)
     items = put_items(artifacts, data.items)

@@ -15,7 +15,7 @@ from celery import bootsteps
 from pydantic import ValidationError
 
 from proctor.domain.errors import NewerVersionError
-from proctor.domain.messages import QUEUES, Message, NotUnderstood
+from proctor.domain.messages import HANDLED_BY, Message, NotUnderstood
 from proctor.domain.problems import visible
 from proctor.domain.versions import newest_version, unknown_fields
 from proctor.runtime.traces.identity import HEADER
@@ -135,7 +135,8 @@ def _give_up(app: Any, delivery: Delivery, cause: NewerVersionError) -> None:
     logger.error("%s is dropped after it was given back %d times: %s", delivery.task, delivery.given_back, cause)
     if delivery.audit_id is None or delivery.task == NotUnderstood.task:
         return
-    detail = f"{cause}; no worker of that version took it: upgrade the {delivery.task.partition('.')[0]} workers"
+    room = delivery.task.partition(".")[0]
+    detail = f"{cause}; no worker of that version took it: upgrade the {HANDLED_BY.get(room, room)} workers"
     message = NotUnderstood(audit_id=delivery.audit_id, detail=detail)
     app.send_task(message.task, kwargs={"message": message.plain()}, queue=message.queue, ignore_result=True)
 
@@ -189,7 +190,7 @@ class _Instead:
 def _delivery_of(message: Any) -> Delivery | None:
     """What was delivered to an unknown task; None where that is no message between services at all."""
     task = message.headers.get("task")
-    if not isinstance(task, str) or task.partition(".")[0] not in QUEUES:
+    if not isinstance(task, str) or task.partition(".")[0] not in HANDLED_BY:
         return None
     try:
         _, arguments, _ = message.payload

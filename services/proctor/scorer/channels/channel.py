@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from proctor.domain.channel_results import ChannelEvidence, Figure, OtherEvidence, Section, Verdict
+from proctor.domain.corpus_search import CorpusSearch
 from proctor.domain.item import Item
 from proctor.domain.limitation import Limitation
 from proctor.domain.panel import Panel
@@ -26,6 +27,12 @@ StoredCalls = Iterable[Call]
 """The calls of a stage with what came back, read as `Messages` are."""
 #: What a channel says of itself.
 _TEXTS: Final = ("compares", "null_hypothesis", "needs", "gap")
+
+
+class NotAudited(NamedTuple):
+    """A channel that did not run, and why: a clause that can follow a colon."""
+
+    reason: str
 
 
 class FreshAsked(NamedTuple):
@@ -53,12 +60,8 @@ class ChannelInputs:
     """What was asked and said in the stages of plug-ins, by the stage's kind."""
     fresh: FreshAsked | None = None
     """None where the suite asks no fresh items."""
-
-
-class NotAudited(NamedTuple):
-    """A channel that did not run, and why: a clause that can follow a colon."""
-
-    reason: str
+    searched: CorpusSearch | NotAudited | None = None
+    """What was found in training data, or why nothing was searched; None where the suite names none."""
 
 
 class ChannelPlan(NamedTuple):
@@ -155,6 +158,11 @@ class Channel(ABC):
     def section(self, result: ChannelEvidence) -> Section | None:
         """Its own section of the report's page; None where it has nothing more to show."""
         return result.section if isinstance(result, OtherEvidence) else None
+
+    def sections(self, result: ChannelEvidence) -> tuple[Section, ...]:
+        """All of them, where it has more than one; of built-in channels alone."""
+        section = self.section(result)
+        return () if section is None else (section,)
 
     def plan(self, suite: Suite, items: int) -> ChannelPlan:
         """What it can say of the audit of so many items, before anything runs."""

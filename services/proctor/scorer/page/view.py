@@ -214,8 +214,9 @@ def channel_sections(report: Report) -> tuple[ShownSection, ...]:
         result = report.evidence.result_of(name)
         if isinstance(result, OtherEvidence):
             found.append(_section_of_plugin(name, result))
-        elif result is not None and (section := CHANNELS.get(name).section(result)) is not None:
-            found.append(ShownSection(name, section))
+        elif result is not None:
+            for number, section in enumerate(CHANNELS.get(name).sections(result), start=1):
+                found.append(ShownSection(name if number == 1 else f"{name}-{number}", section))
     return tuple(section for section in found if section is not None)
 
 
