@@ -18,7 +18,7 @@ IMAGES: Final = {
     "registry": ("s3", "postgres", "kubernetes", "otel"),
     "gateway": ("gateway", "parquet", "s3", "postgres", "kubernetes", "otel"),
     "inference": ("triton", "kubernetes", "s3", "postgres", "otel"),
-    "perturbation": ("perturbation", "grpc", "triton", "s3", "postgres", "otel"),
+    "perturbation": ("perturbation", "exposure", "grpc", "triton", "s3", "postgres", "otel"),
     "notifier": ("notify", "s3", "postgres", "otel"),
 }
 

@@ -382,3 +382,15 @@ def test_a_pool_that_nothing_would_wake_is_refused() -> None:
         scaled_pool("python", min=0, max=8)
     with pytest.raises(HelmError, match="give one of them"):
         scaled_pool("vllm", min=1, max=8, queueMilliseconds=250, shardsPerPod=3)
+
+
+def test_training_data_are_mounted_read_only_for_those_who_look_for_them_and_search_them() -> None:
+    release = rendered("air-gapped")
+    mounted = {}
+    for pod in pods(release.objects):
+        for container in pod.spec["containers"]:
+            for mount in container.get("volumeMounts", ()):
+                if mount["name"] == "corpora":
+                    mounted[labels_of(pod.owner)["app.kubernetes.io/component"]] = mount
+    assert set(mounted) == {"gateway", "perturbation"}
+    assert all(mount["readOnly"] and mount["mountPath"] == "/var/lib/proctor-corpora" for mount in mounted.values())

@@ -232,7 +232,7 @@ def test_what_the_plan_supposes_is_noted(suite_file: Write, planned: Plan) -> No
         ),
         (
             {"scoring_config": {"required_channels": ["exposure"]}, "governance": {"profile": "strict"}},
-            "scoring_config.required_channels requires exposure, a channel that no audit of this version runs and "
+            "scoring_config.required_channels requires exposure, a channel that needs exposure_config and "
             "governance.profile strict requires fresh",
         ),
     ],
@@ -257,6 +257,22 @@ def test_fresh_items_are_counted_among_the_trials_and_their_tokens(
         assert row["trials"] == before["trials"] + 20
         assert row["prompt_tokens"] > before["prompt_tokens"]
     assert "20 fresh items are asked beside the benchmark" in " ".join(asked["notes"])
+
+
+def test_the_training_data_are_said_with_their_size_and_a_pattern_that_matches_nothing_is_no_plan(
+    suite_file: Write, planned: Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "sft").mkdir()
+    for name in "ab":
+        (tmp_path / "sft" / f"{name}.jsonl").write_text("x" * 1_000_000)
+    section = {"corpora": {"tune": ["sft/*.jsonl"]}}
+    notes = " ".join(planned(suite_file(items=30, exposure_config=section))["notes"])
+    assert "searched by article_8gram_80 while the model answers: tune 2.0 MB in 2 files" in notes
+    assert "about 1 min" in notes
+    path = suite_file(items=30, exposure_config={"corpora": {"tune": ["dpo/*.jsonl"]}})
+    capsys.readouterr()
+    assert main(["audit", "plan", str(path)]) == 2
+    assert "exposure_config.corpora.tune: 'dpo/*.jsonl' matches no file" in capsys.readouterr().err
 
 
 def test_the_plan_says_what_an_approval_would_rest_on_and_how_the_items_look(

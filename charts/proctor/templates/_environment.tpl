@@ -78,6 +78,7 @@ migrate: [records]
 {{- with .Values.endpoints.encoder }}{{ $_ := set $said "PROCTOR_ENCODER" . }}{{ end -}}
 {{- with .Values.gateway.dashboardUrl }}{{ $_ := set $said "PROCTOR_DASHBOARD_URL" . }}{{ end -}}
 {{- with .Values.benchmarks.existingClaim }}{{ $_ := set $said "PROCTOR_BENCHMARKS" "/var/lib/proctor-benchmarks" }}{{ end -}}
+{{- with .Values.corpora.existingClaim }}{{ $_ := set $said "PROCTOR_CORPORA" "/var/lib/proctor-corpora" }}{{ end -}}
 {{- /* Every service is to know whether there is a registry; the password is for those alone that call it. */ -}}
 {{- with include "proctor.registryAddress" . }}{{ $_ := set $said "PROCTOR_REGISTRY_URI" . }}{{ end -}}
 {{- range $name, $value := .Values.environment }}{{ $_ := set $said $name $value }}{{ end -}}
@@ -205,6 +206,10 @@ private-benchmarks.json: {{ toJson . | quote }}
 {{- $volumes = append $volumes (dict "name" "benchmarks" "persistentVolumeClaim" (dict "claimName" $values.benchmarks.existingClaim "readOnly" true)) -}}
 {{- $_ := set $places "benchmarks" "/var/lib/proctor-benchmarks" -}}
 {{- end -}}
+{{- if and $values.corpora.existingClaim (has .component (list "perturbation" "gateway")) -}}
+{{- $volumes = append $volumes (dict "name" "corpora" "persistentVolumeClaim" (dict "claimName" $values.corpora.existingClaim "readOnly" true)) -}}
+{{- $_ := set $places "corpora" "/var/lib/proctor-corpora" -}}
+{{- end -}}
 {{- $secrets := dict -}}
 {{- if and (has "redis" $needs) (include "proctor.caSecret.redis" $root) }}{{ $_ := set $secrets "redis-ca" (dict "name" (include "proctor.caSecret.redis" $root) "keys" (list "ca.crt")) }}{{ end -}}
 {{- if and (has "records" $needs) (include "proctor.caSecret.records" $root) }}{{ $_ := set $secrets "records-ca" (dict "name" (include "proctor.caSecret.records" $root) "keys" (list "ca.crt")) }}{{ end -}}
@@ -228,7 +233,7 @@ private-benchmarks.json: {{ toJson . | quote }}
 {{- $mounts := list -}}
 {{- range $volumes -}}
 {{- $mount := dict "name" .name "mountPath" (get $places .name) -}}
-{{- if or .configMap .secret (eq .name "benchmarks") }}{{ $_ := set $mount "readOnly" true }}{{ end -}}
+{{- if or .configMap .secret (has .name (list "benchmarks" "corpora")) }}{{ $_ := set $mount "readOnly" true }}{{ end -}}
 {{- $mounts = append $mounts $mount -}}
 {{- end -}}
 {{- toYaml (dict "volumes" $volumes "mounts" $mounts) -}}

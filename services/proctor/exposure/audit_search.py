@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,14 +22,15 @@ from proctor.domain.exposure import ExposureVerdict
 from proctor.domain.item import Item
 from proctor.domain.problems import visible
 from proctor.exposure.corpus import CorpusFile, corpus_files
+from proctor.exposure.index import build_index
 from proctor.exposure.items import Part, ScannedItem
+from proctor.exposure.judging import judge_stage
 from proctor.exposure.policies import POLICIES, Measure
 from proctor.exposure.report import ExposureReport, ItemResult, check_skipped, exposure_report
+from proctor.exposure.scanning import scan_corpus
 from proctor.formats.corpora import READ_WHOLE_BYTES, sample_of
 from proctor.runtime.progress import note_step
 from proctor.text.overlap_words import without_markup
-
-_NEEDED = ("numba", "msgspec")
 
 
 def search(
@@ -46,16 +46,9 @@ def search(
             another model, goes on from there.
 
     Raises:
-        BadInputError: when a file is not there, was changed since, or may not be read; or a package is missing.
+        BadInputError: when a file is not there, was changed since, or may not be read.
         ProctorError: when it cannot be searched.
     """
-    # Loaded here, and not with the worker: what is compiled takes its time.
-    if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
-        raise BadInputError(f"searching needs {' and '.join(missing)}: pip install 'proctor[exposure]'")
-    from proctor.exposure.index import build_index
-    from proctor.exposure.judging import judge_stage
-    from proctor.exposure.scanning import scan_corpus
-
     policy = POLICIES[plan.policy]
     folder = _folder(plan, corpora)
     whole = plan.n_bytes <= READ_WHOLE_BYTES
