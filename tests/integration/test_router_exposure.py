@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from proctor.domain.corpus_search import CorpusPlan, CorpusSearch, Searched
 from proctor.domain.errors import BadInputError
@@ -19,14 +22,20 @@ from proctor.domain.messages import (
     Reconcile,
     ScoreAudit,
     SearchCorpus,
+    SearchShardOfCorpus,
+    ShardOfCorpusSearched,
     StartAudit,
     VariantsBuilt,
 )
+from proctor.domain.search_shards import cut
 from proctor.domain.trial import Completion, Shard
-from proctor.exposure.tasks import found_for
+from proctor.exposure import shard_search
+from proctor.exposure.tasks import found_for, shard_found_for
 from proctor.gateway.reading import read_status
-from proctor.router import tasks
+from proctor.router import search_dispatch, searching, tasks
 from proctor.router.audit import view
+from proctor.router.ledger.types import Setback
+from proctor.router.work import look
 from proctor.runtime.artifacts.store import get_model, put_model
 from tests.integration.router_support import PINNED, Bench, router_bench
 
@@ -240,3 +249,152 @@ def test_a_plan_says_what_it_is_of_whatever_folder_it_lies_in(bench: Bench) -> N
     plan = get_model(bench.artifacts, digest, CorpusPlan)
     assert [file.path for file in plan.stages["pretrain"]] == ["web/a.jsonl"]
     assert plan.corpora_digest == plan.model_copy(update={"folder": "/elsewhere"}).corpora_digest
+
+
+@pytest.fixture
+def many(tmp_path: Path, valkey_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    """Training data that make several shards: of 400 bytes, in pieces of 100."""
+    (tmp_path / "web").mkdir()
+    for name in "abc":
+        lines = [{"text": f"{name} {n}: nothing of a sum here"} for n in range(12)]
+        (tmp_path / "web" / f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    documents = [{"text": f"Question: What is {n} plus one? Answer: {n + 1}"} for n in (7, 8, 9, 7)] * 4
+    (tmp_path / "sft.jsonl").write_text("".join(json.dumps(one) + "\n" for one in documents))
+    monkeypatch.setattr(search_dispatch, "cut", partial(cut, shard_bytes=400, piece_bytes=100))
+    monkeypatch.setattr(shard_search, "cut", partial(cut, shard_bytes=400, piece_bytes=100))
+    with router_bench(tmp_path, valkey_url, monkeypatch, exposure_config=SECTION) as made:
+        yield made
+
+
+def shards_sent(bench: Bench) -> list[SearchShardOfCorpus]:
+    found = [message for message in bench.sent if isinstance(message, SearchShardOfCorpus)]
+    bench.sent[:] = [message for message in bench.sent if not isinstance(message, SearchShardOfCorpus)]
+    return found
+
+
+def probed(bench: Bench) -> str:
+    audit = bench.submit()
+    tasks.start(StartAudit(audit_id=audit))
+    tasks.endpoint_probed(EndpointProbed(audit_id=audit, ok=True, model_digest=PINNED, server="test"))
+    return audit
+
+
+def search_all(bench: Bench, *, lose: int = 0, twice: bool = False) -> int:
+    """Have every shard searched, the first few messages lost; returns how many there were."""
+    searched = 0
+    while asked := shards_sent(bench):
+        for message in asked:
+            if lose:
+                lose -= 1
+                continue
+            answer = shard_found_for(message, bench.settings, bench.artifacts)
+            searched += 1
+            for _ in range(2 if twice else 1):
+                tasks.shard_of_corpus_searched(answer)
+    return searched
+
+
+def whole_search(bench: Bench, audit: str) -> CorpusSearched:
+    """What one worker finds that searches all of it."""
+    inputs = view(bench.records, audit).inputs
+    assert inputs.corpora is not None
+    request = SearchCorpus(audit_id=audit, items=inputs.items, plan=inputs.corpora)
+    return found_for(request, bench.settings, bench.artifacts)
+
+
+def test_many_training_data_are_searched_in_shards_that_come_to_what_one_worker_finds(many: Bench) -> None:
+    audit = probed(many)
+    assert not searches(many)
+    assert search_all(many, twice=True) > 4
+    (request,) = searches(many)
+    assert request.parts is not None
+    together = found_for(request, many.settings, many.artifacts)
+    assert together == whole_search(many, audit)
+    tasks.corpus_searched(together)
+    assert not view(many.records, audit).inputs.searching
+    assert together.searched.found is not None
+    found = get_model(many.artifacts, together.searched.found, CorpusSearch)
+    assert [(item.item_id, item.spans[0].document) for item in found.items] == [("q7", 1), ("q8", 2), ("q9", 3)]
+
+
+def test_no_more_shards_are_under_way_than_workers_can_begin_with(many: Bench) -> None:
+    probed(many)
+    first = shards_sent(many)
+    assert len(first) == 2
+    tasks.reconcile(Reconcile())
+    assert not shards_sent(many)
+    tasks.shard_of_corpus_searched(shard_found_for(first[0], many.settings, many.artifacts))
+    assert len(shards_sent(many)) == 1
+
+
+def test_shards_whose_messages_were_lost_are_searched_by_another_worker(many: Bench) -> None:
+    audit = probed(many)
+    search_all(many, lose=2)
+    assert not searches(many)
+    stage = searching.ledger_stage(str(view(many.records, audit).inputs.corpora))
+    for shard_id in many.ledger.leases(audit, stage):
+        many.ledger.fail(audit, stage, shard_id, 1, setback=Setback.LOST, cause="its worker died")
+    tasks.reconcile(Reconcile())
+    search_all(many)
+    (request,) = searches(many)
+    assert found_for(request, many.settings, many.artifacts) == whole_search(many, audit)
+
+
+def test_a_shard_that_cannot_be_searched_ends_the_search_with_its_reason(many: Bench, tmp_path: Path) -> None:
+    audit = probed(many)
+    (tmp_path / "sft.jsonl").write_text("changed\n")
+    while asked := shards_sent(many):
+        for message in asked:
+            try:
+                answer = shard_found_for(message, many.settings, many.artifacts)
+            except BadInputError as error:
+                answer = ShardOfCorpusSearched(
+                    audit_id=audit, plan=message.plan, shard_id=message.shard_id, attempt=message.attempt,
+                    error=str(error), retryable=False,
+                )  # fmt: skip
+            tasks.shard_of_corpus_searched(answer)
+    (ended,) = [message for message in many.sent if isinstance(message, CorpusSearched)]
+    assert ended.searched.error == "sft.jsonl is not what it was when the audit was submitted"
+    tasks.corpus_searched(ended)
+    assert view(many.records, audit).inputs.searched == ended.searched
+
+
+def test_a_search_in_shards_is_no_part_of_what_an_audit_spends_and_leaves_no_lease(many: Bench) -> None:
+    audit = probed(many)
+    search_all(many)
+    assert many.ledger.spent_by_stage(audit) == {}
+    many.ledger.expire(audit, timedelta(seconds=5))
+    stage = searching.ledger_stage(str(view(many.records, audit).inputs.corpora))
+    assert many.ledger.leases(audit, stage) == []
+    assert many.ledger.standing(audit, stage, 0).complete
+
+
+def test_what_was_searched_is_not_searched_again_by_an_audit_that_goes_on(many: Bench) -> None:
+    audit = probed(many)
+    first = shards_sent(many)
+    tasks.shard_of_corpus_searched(shard_found_for(first[0], many.settings, many.artifacts))
+    dispatcher = tasks._dispatcher()
+    dispatcher.fail(dispatcher.view(audit), "somebody pulled the plug")
+    many.sent.clear()
+    assert many.start_again() == audit
+    again = {message.shard_id for message in shards_sent(many)}
+    assert first[0].shard_id not in again
+    assert first[1].shard_id in again
+
+
+def test_workers_are_scaled_by_the_shards_that_are_left_and_by_one_where_there_are_none(many: Bench) -> None:
+    def waiting() -> int:
+        engine = sa.create_engine(many.settings.records_url)
+        try:
+            return look(engine, many.settings.ledger_url, many.settings.ledger_url).by_service["perturbation"]
+        finally:
+            engine.dispose()
+
+    audit = probed(many)
+    n_shards = len(many.ledger.entries(audit, searching.ledger_stage(str(view(many.records, audit).inputs.corpora))))
+    rewording = 1
+    assert waiting() == rewording + n_shards > 3
+    search_all(many)
+    assert waiting() == rewording + 1
+    tasks.corpus_searched(whole_search(many, audit))
+    assert waiting() == rewording

@@ -188,6 +188,35 @@ class SearchCorpus(Message):
     items: str
     plan: str
     """Digest of the CorpusPlan in the artifact store."""
+    parts: str | None = None
+    """Digest of the SearchedParts, where its shards were searched; None for who searches all of it by himself."""
+
+
+class SearchShardOfCorpus(Message):
+    """Search a shard of training data for the items of an audit."""
+
+    task: ClassVar[str] = "exposure.search_shard"
+    audit_id: str
+    items: str
+    plan: str
+    shard: str
+    """Digest of the SearchShard."""
+    shard_id: str
+    attempt: int
+
+
+class ShardOfCorpusSearched(Message):
+    """What came of a shard of training data is in the artifact store, or the attempt failed (`error`)."""
+
+    task: ClassVar[str] = "router.shard_of_corpus_searched"
+    audit_id: str
+    plan: str
+    shard_id: str
+    attempt: int
+    found: str | None = None
+    """Digest of the SearchedShard."""
+    error: str | None = None
+    retryable: bool = True
 
 
 class CorpusSearched(Message):

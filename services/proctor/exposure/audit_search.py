@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from proctor.domain.corpus_search import (
     MAX_SPANS,
@@ -22,11 +22,12 @@ from proctor.domain.exposure import ExposureVerdict
 from proctor.domain.item import Item
 from proctor.domain.problems import visible
 from proctor.exposure.corpus import CorpusFile, corpus_files
-from proctor.exposure.index import build_index
+from proctor.exposure.index import Index, build_index
 from proctor.exposure.items import Part, ScannedItem
 from proctor.exposure.judging import judge_stage
 from proctor.exposure.policies import POLICIES, Measure
 from proctor.exposure.report import ExposureReport, ItemResult, check_skipped, exposure_report
+from proctor.exposure.scanned import Scanned
 from proctor.exposure.scanning import scan_corpus
 from proctor.formats.corpora import READ_WHOLE_BYTES, sample_of
 from proctor.runtime.progress import note_step
@@ -49,30 +50,59 @@ def search(
         BadInputError: when a file is not there, was changed since, or may not be read.
         ProctorError: when it cannot be searched.
     """
-    policy = POLICIES[plan.policy]
-    folder = _folder(plan, corpora)
-    whole = plan.n_bytes <= READ_WHOLE_BYTES
-    stages = {stage: _files(files, folder, corpora, whole) for stage, files in plan.stages.items()}
-    scanned = [_scanned(item) for item in items]
-    prepare = without_markup if plan.without_markup else str
-    n = plan.ngram or policy.n
-    index = build_index(scanned, n, weighted=policy.measure is Measure.WEIGHTED, prepare=prepare)
-    judged = {}
-    for stage, files in stages.items():
-        found = scan_corpus(
-            index,
+    looked, folder = looked_for(plan, items), searched_folder(plan, corpora)
+    # All of them before the first is read: what is missing is said at once.
+    stages = {stage: files_of(plan, facts, corpora) for stage, facts in plan.stages.items()}
+    scanned = {
+        stage: scan_corpus(
+            looked.grams,
             files,
             columns=plan.text_columns,
             markup=plan.without_markup,
             state=state,
             progress=lambda read, total: note_step(),
         )
-        judged[stage] = judge_stage(scanned, index, found, policy, stage, prepare), found.counts
-    report = exposure_report(scanned, judged, policy, n=n, markup_removed=plan.without_markup, prepare=prepare)
+        for stage, files in stages.items()
+    }
+    return findings(plan, looked, scanned, folder)
+
+
+class Looked(NamedTuple):
+    """What is looked for."""
+
+    items: tuple[ScannedItem, ...]
+    grams: Index
+
+
+def looked_for(plan: CorpusPlan, items: Iterable[Item]) -> Looked:
+    """The items of an audit as a plan has them looked for."""
+    policy, scanned = POLICIES[plan.policy], tuple(_scanned(item) for item in items)
+    weighted = policy.measure is Measure.WEIGHTED
+    return Looked(scanned, build_index(scanned, plan.ngram or policy.n, weighted=weighted, prepare=_prepare(plan)))
+
+
+def findings(plan: CorpusPlan, looked: Looked, scanned: Mapping[str, Scanned], folder: Path) -> CorpusSearch:
+    """What the scans of a plan's stages say of the items."""
+    policy, prepare = POLICIES[plan.policy], _prepare(plan)
+    judged = {
+        stage: (judge_stage(looked.items, looked.grams, found, policy, stage, prepare), found.counts)
+        for stage, found in scanned.items()
+    }
+    n = plan.ngram or policy.n
+    report = exposure_report(looked.items, judged, policy, n=n, markup_removed=plan.without_markup, prepare=prepare)
     return _found(report, plan, folder)
 
 
-def _folder(plan: CorpusPlan, corpora: Path | None) -> Path:
+def _prepare(plan: CorpusPlan) -> Callable[[str], str]:
+    return without_markup if plan.without_markup else str
+
+
+def searched_folder(plan: CorpusPlan, corpora: Path | None) -> Path:
+    """What a plan's paths start from on this machine.
+
+    Raises:
+        BadInputError: when it is the operator's folder, and there is none here.
+    """
     if plan.folder is not None:
         return Path(plan.folder)
     if corpora is None:
@@ -82,9 +112,13 @@ def _folder(plan: CorpusPlan, corpora: Path | None) -> Path:
     return corpora
 
 
-def _files(facts: Sequence[CorpusFileFacts], folder: Path, corpora: Path | None, whole: bool) -> tuple[CorpusFile, ...]:
-    """The files of a stage, each held to what it was when the audit was submitted."""
-    paths = []
+def files_of(plan: CorpusPlan, facts: Sequence[CorpusFileFacts], corpora: Path | None) -> tuple[CorpusFile, ...]:
+    """Files of a plan, each held to what it was when the audit was submitted.
+
+    Raises:
+        BadInputError: when one is not.
+    """
+    folder, whole, paths = searched_folder(plan, corpora), plan.n_bytes <= READ_WHOLE_BYTES, list[str]()
     for fact in facts:
         path = folder / fact.path
         if corpora is not None and not path.resolve().is_relative_to(corpora.resolve()):

@@ -29,6 +29,7 @@ from proctor.router.inputs import RewritingRound
 from proctor.router.ledger.loss import loss
 from proctor.router.ledger.store import Ledger
 from proctor.router.pools.store import Pools
+from proctor.router.search_dispatch import SearchDispatch
 from proctor.router.stages.outcome import stage_outcome
 from proctor.router.stages.registry import state_to_go_on_in, under_way
 from proctor.router.stages.stage import NOTHING_TO_ASK, StageParts, StageUnderWay
@@ -178,22 +179,16 @@ class Dispatcher:
     def ask(self, audit_id: str) -> None:
         """Send another service the request that the audit's state calls for."""
         audit = self.view(audit_id)
-        self.search(audit)
+        self.searches.go_on(audit)
         request = self._decision_to_write(audit) or request_of(audit)
         if request is not None and not audit.inputs.paused:
             self.send(request)
             self.note_asked(audit)
 
-    def search(self, audit: AuditView) -> None:
-        """Have the audit's training data searched where they are to be, unless that was asked for of late."""
-        request, turn = searching.request_of(audit), searching.turn_of(audit.audit_id)
-        if request is None or not self.ledger.take_turn(turn, self.timing.answer_time):
-            return
-        try:
-            self.send(request)
-        except Exception:
-            self.ledger.give_turn_back(turn)
-            raise
+    @cached_property
+    def searches(self) -> SearchDispatch:
+        """Has training data searched."""
+        return SearchDispatch(self.artifacts, self.ledger, self.presence, self.send, self.timing)
 
     def note_asked(self, audit: AuditView) -> None:
         """Note that what the audit waits for has been asked for, so that the reconciler leaves it its time."""
@@ -208,7 +203,7 @@ class Dispatcher:
     def take_on(self, audit_id: str) -> None:
         """Do what the audit's state calls for now: ask for what was not asked, hand out shards, or leave its pools."""
         audit = self.view(audit_id)
-        self.search(audit)
+        self.searches.go_on(audit)
         if audit.record.state.final:
             self.clear_away(audit)
         elif audit.record.state in RUNNING and under_way(audit) is None:

@@ -37,6 +37,11 @@ def request_of(audit: AuditView) -> SearchCorpus | None:
     return SearchCorpus(audit_id=audit.audit_id, items=inputs.items, plan=inputs.corpora)
 
 
+def ledger_stage(plan: str) -> str:
+    """The ledger's name of the shards of a plan, by its digest."""
+    return f"search-{plan.rpartition(':')[2][:12]}"
+
+
 def turn_of(audit_id: str) -> str:
     """The name under which the ledger notes that the request was sent, until its answer is overdue."""
     return f"search:{audit_id}"

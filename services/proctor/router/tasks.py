@@ -21,6 +21,7 @@ from proctor.domain.messages import (
     Message,
     NotUnderstood,
     Reconcile,
+    ShardOfCorpusSearched,
     ShardsAnswered,
     ShardsGraded,
     StartAudit,
@@ -130,8 +131,7 @@ def start(message: StartAudit) -> None:
             changes["rewrites"] = put_model(dispatcher.artifacts, answered)
     if audit.inputs.searched is not None and audit.inputs.searched.error is not None:
         changes["searched"] = None
-    if audit.inputs.corpora is not None:
-        dispatcher.ledger.give_turn_back(searching.turn_of(audit.audit_id))
+    dispatcher.searches.start_again(audit)
     if dispatcher.advance(audit, Cause.STARTED, AuditState.PROBING, **changes):
         dispatcher.ask(audit.audit_id)
 
@@ -169,7 +169,7 @@ def endpoint_probed(message: EndpointProbed) -> None:
         server=message.server,
     ):
         seen = dispatcher.view(audit.audit_id)
-        dispatcher.search(seen)
+        dispatcher.searches.go_on(seen)
         if state is AuditState.REWORDING:
             dispatcher.ask(audit.audit_id)
         else:
@@ -215,6 +215,13 @@ def corpus_searched(message: CorpusSearched) -> None:
             return
         # It was moved on meanwhile.
         audit = dispatcher.view(message.audit_id)
+
+
+@handles(ShardOfCorpusSearched, often=True)
+def shard_of_corpus_searched(message: ShardOfCorpusSearched) -> None:
+    """Record what came of a shard of training data, and hand out the next."""
+    dispatcher = _dispatcher()
+    dispatcher.searches.take_in(dispatcher.view(message.audit_id), message)
 
 
 @handles(TakeOn, given_up=_fail, often=True)

@@ -28,6 +28,7 @@ from proctor.domain.messages import HANDLED_BY, QUEUES, SERVICES, SearchCorpus
 from proctor.domain.trial import ANSWER_STAGE
 from proctor.router.ledger.keys import keys_of
 from proctor.router.pools.packs import SHARD_TRIALS
+from proctor.router.searching import ledger_stage
 from proctor.router.states import RUNNING, TABLE, Cause
 from proctor.runtime.records.audit_state import AuditState
 from proctor.runtime.records.tables import AUDITS
@@ -66,8 +67,8 @@ class UnfinishedAudit(NamedTuple):
     paused: bool
     planned_stage: str | None
     """The stage of which the ledger has a plan."""
-    searching: bool = False
-    """Whether training data are to be searched beside."""
+    corpora: str | None = None
+    """Digest of the plan of training data that are still to be searched beside."""
 
     @property
     def stage(self) -> str | None:
@@ -83,6 +84,8 @@ class StageWork(NamedTuple):
     unplanned: int = 0
     ungraded: int = 0
     """Answered, and not graded yet."""
+    unsearched: int = 0
+    """Shards of training data, beside them."""
 
 
 class Work(NamedTuple):
@@ -102,7 +105,7 @@ def look(engine: sa.Engine, ledger_url: str, broker_url: str) -> Work:
         sqlalchemy.exc.SQLAlchemyError: the record store does not.
     """
     audits = list(_unfinished(engine))
-    stages = _stages(ledger_url, [audit for audit in audits if audit.stage is not None])
+    stages = _stages(ledger_url, [audit for audit in audits if audit.stage or audit.corpora])
     return work_of(audits, stages, _queues(broker_url), now=datetime.now(UTC))
 
 
@@ -130,8 +133,9 @@ def work_of(
         if service is not None:
             waiting[service] += left if audit.paused else max(1, left)
         waiting[_SCORER] += stage.ungraded
-        if audit.searching and not audit.paused:
-            waiting[_SEARCHES] += 1
+        if audit.corpora is not None and not audit.paused:
+            # Where one worker searches all of it, there is no shard.
+            waiting[_SEARCHES] += max(1, stage.unsearched)
         shards[ShardState.QUEUED] += stage.queued
         shards[ShardState.LEASED] += stage.leased
         shards[ShardState.UNPLANNED] += stage.unplanned
@@ -152,7 +156,7 @@ def _unfinished(engine: sa.Engine) -> Iterator[UnfinishedAudit]:
                 datetime.fromisoformat(row.created_at),
                 bool(inputs.get("paused")),
                 inputs.get("planned_stage"),
-                bool(inputs.get("corpora")) and not inputs.get("searched"),
+                None if inputs.get("searched") else inputs.get("corpora"),
             )
 
 
@@ -181,17 +185,21 @@ def _ask_of(pipe: Pipeline, audit: UnfinishedAudit) -> None:
     pipe.zcard(key["leases"])
     for hashed in ("plan", "done", "graded"):
         pipe.hlen(key[hashed])
+    searched = keys_of(audit.audit_id, ledger_stage(audit.corpora or ""))
+    pipe.zcard(searched["queue"])
+    pipe.zcard(searched["leases"])
 
 
 def _stage_work(audit: UnfinishedAudit, replies: Sequence[Any]) -> StageWork:
-    (laid, of, cut, trials), queued, leased, planned, done, graded = replies
+    (laid, of, cut, trials), queued, leased, planned, done, graded, *search = replies
     unplanned = 0
     if laid is not None and int(laid) < int(of):
         trials_left = int(trials or 0) - int(cut or 0)
         in_a_shard = int(cut or 0) / planned if planned else SHARD_TRIALS
         # Of a stage that does not say how large it is, no more is known than that there is more.
         unplanned = max(1, math.ceil(trials_left / max(1.0, in_a_shard)))
-    return StageWork(queued, leased, unplanned, max(0, done - graded) if audit.stage == ANSWER_STAGE else 0)
+    ungraded = max(0, done - graded) if audit.stage == ANSWER_STAGE else 0
+    return StageWork(queued, leased, unplanned, ungraded, sum(search))
 
 
 def _queues(broker_url: str) -> dict[str, int]:

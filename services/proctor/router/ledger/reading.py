@@ -184,7 +184,8 @@ class LedgerReading(ScriptedRedis):
         for field, value in self._reply(pipe)[0].items():
             stage, _, unit = field.rpartition(" ")
             spent[stage] = spent.get(stage, Spent())._replace(**{unit: int(value)})
-        return spent
+        # Shards without trials ask nobody.
+        return {stage: one for stage, one in spent.items() if any(one)}
 
     def _hash(self, audit_id: str, stage: str, name: StageKey) -> dict[str, str]:
         pipe: Pipeline = self._pipeline()
