@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from functools import partial
@@ -30,7 +32,7 @@ from proctor.domain.messages import (
 from proctor.domain.search_shards import cut
 from proctor.domain.trial import Completion, Shard
 from proctor.exposure import shard_search
-from proctor.exposure.tasks import found_for, shard_found_for
+from proctor.exposure.tasks import forget_old, found_for, shard_found_for
 from proctor.gateway.reading import read_status
 from proctor.router import search_dispatch, searching, tasks
 from proctor.router.audit import view
@@ -398,3 +400,17 @@ def test_workers_are_scaled_by_the_shards_that_are_left_and_by_one_where_there_a
     assert waiting() == rewording + 1
     tasks.corpus_searched(whole_search(many, audit))
     assert waiting() == rewording
+
+
+def test_what_was_searched_is_kept_for_a_month(bench: Bench) -> None:
+    _, request = to_answering(bench)
+    found_for(request, bench.settings, bench.artifacts)
+    kept = bench.settings.home / "searches"
+    first, *others = sorted(kept.iterdir())
+    assert others
+    now_s = time.time()
+    os.utime(first, (now_s, now_s - 31 * 24 * 3600))
+    forget_old(kept, now_s - 30 * 24 * 3600)
+    assert sorted(kept.iterdir()) == others
+    found_for(request, bench.settings, bench.artifacts)
+    assert first.exists()

@@ -102,3 +102,26 @@ def test_a_gateway_without_a_folder_of_corpora_takes_no_such_suite(tmp_path: Pat
     suite = Suite.model_validate({**SMALL, "exposure_config": {"corpora": {"tune": ["/etc/*"]}}})
     with pytest.raises(BadInputError, match="no folder of them"):
         gather_attached(suite, {}, tmp_path)
+
+
+def test_a_suite_that_came_through_a_gateway_names_files_of_the_operator_s_folder(folder: Path, tmp_path: Path) -> None:
+    from proctor.domain.suite import Suite
+    from proctor.exposure.audit_search import search
+    from proctor.gateway.attachments import gather_attached
+
+    suite = Suite.model_validate(
+        {
+            **SMALL,
+            "dataset_config": {"benchmark_name": "sums", "path": "items.jsonl"},
+            "exposure_config": {"corpora": {"tune": ["sft/said.jsonl"]}, "policy": "verbatim_item"},
+        }
+    )
+    (folder / "sft" / "said.jsonl").write_text('{"text": "Well: what is one plus two plus three? It is 6."}\n')
+    items = b'{"id": "q", "question": "What is one plus two plus three?", "answer": "6"}\n'
+    data = gather_attached(suite, {"items.jsonl": items}, tmp_path, corpora=folder)
+    assert data.corpora is not None
+    assert (data.corpora.folder, data.corpora.stages["tune"][0].path) == (None, "sft/said.jsonl")
+    (found,) = search(data.corpora, data.items.items, corpora=folder).items
+    assert (found.item_id, found.spans[0].file) == ("q", "sft/said.jsonl")
+    with pytest.raises(BadInputError, match="PROCTOR_CORPORA is not set here"):
+        search(data.corpora, data.items.items)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +21,8 @@ from proctor.runtime.artifacts.store import ArtifactStore, get_model, put_model
 from proctor.runtime.messaging.tasks import handles, send, worker_artifacts, worker_settings
 from proctor.runtime.settings import Settings
 
+#: What was searched file by file is kept for a month.
+_KEPT_S: Final = 30 * 24 * 3600.0
 _NEEDED: Final = ("numba", "msgspec")
 
 
@@ -49,7 +53,9 @@ def found_for(message: SearchCorpus, settings: Settings, artifacts: ArtifactStor
         found = search_of_parts(artifacts, message.plan, parts, message.items, settings.corpora)
     else:
         plan, items = get_model(artifacts, message.plan, CorpusPlan), StoredItems(artifacts, message.items)
-        found = search(plan, items, corpora=settings.corpora, state=kept_searches(settings.home))
+        kept = settings.home / "searches"
+        forget_old(kept, time.time() - _KEPT_S)
+        found = search(plan, items, corpora=settings.corpora, state=kept)
     return CorpusSearched(
         audit_id=message.audit_id, plan=message.plan, searched=Searched(found=put_model(artifacts, found))
     )
@@ -105,6 +111,12 @@ def _keep_what_is_compiled(home: Path) -> None:
         os.environ.setdefault("NUMBA_CACHE_DIR", str(home / "compiled"))
 
 
-def kept_searches(home: Path) -> Path:
-    """Folder of what was searched, file by file. Nothing is lost with it but time."""
-    return home / "searches"
+def forget_old(kept: Path, before_s: float) -> None:
+    """Remove what was kept of searches before a moment. Nothing is lost with it but time."""
+    if not kept.is_dir():
+        return
+    for path in kept.iterdir():
+        # Another worker may do the same.
+        with suppress(OSError):
+            if path.stat().st_mtime < before_s:
+                path.unlink()
