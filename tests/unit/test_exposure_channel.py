@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from proctor.cli.audits.showing import print_status
+from proctor.cli.audits.status_lines import conclusion, step
 from proctor.domain.corpus_search import CorpusSearch, CorpusSpan, ItemFinding, SearchedStage, StageFinding
-from proctor.domain.decision import DecisionOutcome
+from proctor.domain.decision import Decision, DecisionOutcome
 from proctor.domain.evidence import Verdict
 from proctor.domain.exposure import AUDIT_POLICIES, MARKUP_REMOVED, NORMALISATION, OF_COPIES, ExposureVerdict
 from proctor.domain.exposure_evidence import ExposureEvidence
@@ -18,11 +20,15 @@ from proctor.evidence.exposure.channel import figures, weigh_search
 from proctor.evidence.exposure.recall import MEASURED_WITH, RECALL_PCT
 from proctor.exposure import report as exposure_report
 from proctor.exposure.policies import POLICIES, Measure
+from proctor.gateway.convert import audit_message, status_of
+from proctor.gateway.pages.progress import said_of
+from proctor.gateway.status import AuditStatus
+from proctor.runtime.records.audit_state import AuditState
 from proctor.scorer.channels.exposure import CHANNEL
 from proctor.scorer.policy import decide
 from proctor.scorer.report.document import Report
 from proctor.text import overlap_words
-from tests.report_samples import approved
+from tests.report_samples import approved, blocked
 from tests.suites.examples import SMALL
 from tests.support import REPOSITORY
 
@@ -145,11 +151,11 @@ def test_without_an_exposed_item_nothing_is_said_of_such_and_without_any_other_n
     assert weighed(everyone).without_exposed is None
 
 
-def deciding(found: ExposureEvidence, report: Report, *, required: bool) -> DecisionOutcome:
+def deciding(found: ExposureEvidence, report: Report, *, required: bool) -> Decision:
     channels = ("perturbation", "protocol", *(["exposure"] if required else []))
     scoring = report.suite.scoring.model_copy(update={"required_channels": channels})
     evidence = report.evidence.model_copy(update={"exposure": found, "not_audited": {}})
-    return decide(evidence, report.suite.model_copy(update={"scoring": scoring})).outcome
+    return decide(evidence, report.suite.model_copy(update={"scoring": scoring}))
 
 
 @pytest.mark.parametrize(
@@ -167,15 +173,24 @@ def test_what_the_gate_makes_of_it(found: CorpusSearch, optional: DecisionOutcom
     """It never lowers another channel's evidence, and a suite that requires it is approved within its own limit."""
     report = approved(n_items=400).report()
     assert report.decision.outcome is DecisionOutcome.APPROVE
-    assert deciding(weighed(found), report, required=False) is optional
-    assert deciding(weighed(found), report, required=True) is required
+    assert deciding(weighed(found), report, required=False).outcome is optional
+    assert deciding(weighed(found), report, required=True).outcome is required
+
+
+def test_the_reason_of_a_review_says_what_was_found_and_not_that_the_model_remembers_it() -> None:
+    report = approved(n_items=400).report()
+    exposed = deciding(weighed(search(10)), report, required=False).reasons[0]
+    assert exposed.code == "exposure_contaminated"
+    assert exposed.text.startswith("Items were in the training data: 10 of the 100 items (10.0 %) stand in the tune")
+    short = deciding(weighed(search(3, unscorable=3)), report, required=True).reasons[0]
+    assert short.code == "exposure_inconclusive"
+    assert "3 of 100 items were found, and 3 are too short" in short.text
 
 
 def test_a_blocked_model_stays_blocked_whatever_was_not_found() -> None:
-    from tests.report_samples import blocked
-
     report = blocked().report()
-    assert deciding(weighed(search()), report, required=True) is report.decision.outcome is DecisionOutcome.BLOCK
+    decided = deciding(weighed(search()), report, required=True).outcome
+    assert decided is report.decision.outcome is DecisionOutcome.BLOCK
 
 
 def test_the_page_has_the_figures_and_where_the_items_stand() -> None:
@@ -215,3 +230,23 @@ def test_the_recall_that_reports_claim_is_the_page_s() -> None:
     for policy, recall in RECALL_PCT.items():
         assert {name: float(rows[name][names.index(policy)]) for name in recall} == recall
         assert MEASURED_WITH[policy] == POLICIES[policy].n
+
+
+def test_an_audit_that_waits_for_its_search_alone_says_so() -> None:
+    def status(state: AuditState, *, searching: bool = True) -> AuditStatus:
+        return AuditStatus(audit_id="a", suite="s", model_id="m", state=state, searching=searching)
+
+    assert step(status(AuditState.SCORING)) == "searching training data"
+    assert step(status(AuditState.SCORING, searching=False)) == "weighing the evidence"
+    assert step(status(AuditState.ANSWERING)) == "answering"
+    assert conclusion(status(AuditState.SCORING)).endswith("is under way: searching training data.")
+    assert said_of(status(AuditState.SCORING)) == "Audit waiting for the search of its training data."
+    for searching in (True, False):
+        sent = status(AuditState.ANSWERING, searching=searching)
+        assert status_of(audit_message(sent)).searching is searching
+
+
+def test_the_status_says_beside_the_answers_that_a_search_is_under_way(capsys: pytest.CaptureFixture[str]) -> None:
+    for state, is_said in ((AuditState.ANSWERING, True), (AuditState.SCORING, False)):
+        print_status(AuditStatus(audit_id="a", suite="s", model_id="m", state=state, searching=True))
+        assert ("training data are being searched" in capsys.readouterr().out) is is_said

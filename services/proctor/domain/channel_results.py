@@ -36,6 +36,11 @@ class ChannelEvidence(Frozen):
         """Whether a suite that requires the channel may be approved with it."""
         return self.verdict is Verdict.CLEAN
 
+    @property
+    def against(self) -> str | None:
+        """What stands against an approval, as a sentence; None where the verdict says it."""
+        return None
+
 
 class HypothesisEvidence(ChannelEvidence):
     """What a channel found by a test of its own null hypothesis."""

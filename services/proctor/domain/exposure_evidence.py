@@ -54,6 +54,17 @@ class ExposureEvidence(ChannelEvidence):
     """Of the affected items alone; None where none was compared."""
 
     @property
+    def against(self) -> str | None:
+        """The deciding reason: that an item was exposed is another thing than that the model remembers it."""
+        if self.verdict is Verdict.CONTAMINATED:
+            return f"Items were in the training data: {self.reasons[0]}"
+        too_short = f"{self.n_unscorable:,} are too short to be looked for"
+        return (
+            f"The suite requires a search of training data, in which {self.n_exposed:,} of {self.n_items:,} items were "
+            f"found, and {too_short}: more together than the {self.allowed_pct:g} % that it allows."
+        )
+
+    @property
     def allows_approval(self) -> bool:
         """Whether what was found, and what could not be looked for, is within what the suite allows."""
         if self.verdict is not Verdict.INCONCLUSIVE or not self.n_items:

@@ -138,7 +138,8 @@ def _other_channels(evidence: Evidence, suite: Suite) -> tuple[Reason, ...]:
         verdict, result = evidence.verdict_of(channel), evidence.result_of(channel)
         lacking = channel in suite.required_channels and (result is None or not result.allows_approval)
         if verdict is Verdict.CONTAMINATED or lacking:
-            reasons.append(Reason(code=f"{channel}_{verdict}", text=f"The {channel} channel says {verdict}."))
+            said = None if result is None else result.against
+            reasons.append(Reason(code=f"{channel}_{verdict}", text=said or f"The {channel} channel says {verdict}."))
     return tuple(reasons)
 
 

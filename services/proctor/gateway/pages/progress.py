@@ -42,6 +42,8 @@ def said_of(status: AuditStatus) -> str:
     """How far an audit is in one sentence, which changes seldom enough to be read out."""
     if status.paused:
         return f"Audit paused while {status.state.value}."
+    if status.searching and status.state is AuditState.SCORING:
+        return "Audit waiting for the search of its training data."
     if status.trials is None or not status.trials.planned:
         return f"Audit {status.state.value}."
     tens = 10 * (10 * (status.trials.done + status.trials.dead) // status.trials.planned)
