@@ -35,12 +35,18 @@ from tests.support import REPOSITORY
 N = 100
 
 
-def finding(place: int, *, labelled: bool = True, stage: str = "tune") -> ItemFinding:
+def finding(place: int, stages: tuple[str, ...]) -> ItemFinding:
+    """An item that stands in the last of the stages that were searched, with its label."""
+    *others, stage = stages
+    nothing = StageFinding(is_exposed=False, has_label=False, containment=0.0, longest_run=0)
     return ItemFinding(
         item_id=f"q{place:03d}",
-        verdict=ExposureVerdict.INVALID_EVIDENCE if labelled else ExposureVerdict.SCOPE_LIMITED,
+        verdict=ExposureVerdict.INVALID_EVIDENCE,
         reasons=(f"stands in {stage} data",),
-        stages={stage: StageFinding(is_exposed=True, has_label=labelled, containment=1.0, longest_run=9)},
+        stages={
+            **dict.fromkeys(others, nothing),
+            stage: StageFinding(is_exposed=True, has_label=True, containment=1.0, longest_run=9),
+        },
         spans=(
             CorpusSpan(
                 stage=stage, part="question", start=0, end=40, words=9, text="What is that", file="sft.jsonl",
@@ -70,7 +76,7 @@ def search(
             },
             "n_items": N,
             "verdicts": of,
-            "items": tuple(map(finding, range(n_exposed))),
+            "items": tuple(finding(place, stages) for place in range(n_exposed)),
             "unscorable": tuple(f"q{N - place - 1:03d}" for place in range(unscorable)),
             **said,
         }
@@ -91,6 +97,12 @@ def test_more_copies_in_training_data_than_are_allowed_are_suspicious() -> None:
     assert (found.verdict, found.n_exposed, found.exposed_pct) == (Verdict.CONTAMINATED, 10, 10.0)
     assert "10 of the 100 items (10.0 %) stand in the tune data by verbatim_item" in found.reasons[0]
     assert "10 of them with their label" in found.reasons[0]
+
+
+def test_the_data_are_named_that_have_the_items_and_not_all_that_were_searched() -> None:
+    found = weighed(search(10, stages=("pretrain", "tune")))
+    assert "stand in the tune data by" in found.reasons[0]
+    assert "found in the pretrain and tune data by" in weighed(search(stages=("pretrain", "tune"))).reasons[0]
 
 
 def test_no_more_than_are_allowed_settle_nothing_of_the_others() -> None:

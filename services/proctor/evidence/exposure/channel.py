@@ -37,6 +37,7 @@ def weigh_search(search: CorpusSearch, answers: PairedAnswers, *, allowed_pct: f
         policy=search.policy,
         ngram=search.ngram,
         stages=tuple(search.stages),
+        found_in=tuple(stage for stage in search.stages if any(item.stages[stage].is_exposed for item in exposed)),
         n_items=search.n_items,
         n_exposed=len(exposed),
         n_labelled=labelled,

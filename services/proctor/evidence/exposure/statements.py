@@ -21,6 +21,9 @@ class Found(NamedTuple):
     policy: str
     ngram: int
     stages: tuple[str, ...]
+    """That were searched."""
+    found_in: tuple[str, ...]
+    """Those in which any item was found."""
     n_items: int
     n_exposed: int
     n_labelled: int
@@ -32,7 +35,7 @@ class Found(NamedTuple):
 def nothing_found(found: Found) -> str:
     """That none was found, and how little that says."""
     return (
-        f"None of the {counted(found.n_items, 'item')} was found in the {_data(found)} by {found.policy}"
+        f"None of the {counted(found.n_items, 'item')} was found in the {_data(found.stages)} by {found.policy}"
         f"{_recall(found)}. That is no sign that they were not seen."
     )
 
@@ -77,8 +80,8 @@ def _exposed(found: Found) -> str:
     stand = "stands" if found.n_exposed == 1 else "stand"
     share = 100 * found.n_exposed / found.n_items
     return (
-        f"{found.n_exposed:,} of the {counted(found.n_items, 'item')} ({share:.1f} %) {stand} in the {_data(found)} by "
-        f"{found.policy}"
+        f"{found.n_exposed:,} of the {counted(found.n_items, 'item')} ({share:.1f} %) {stand} in the "
+        f"{_data(found.found_in)} by {found.policy}"
     )
 
 
@@ -86,8 +89,8 @@ def _labels(found: Found) -> str:
     return f"; {found.n_labelled:,} of them with their label in data of tuning" if found.n_labelled else ""
 
 
-def _data(found: Found) -> str:
-    return f"{' and '.join(found.stages)} data"
+def _data(stages: tuple[str, ...]) -> str:
+    return f"{' and '.join(stages)} data"
 
 
 def _recall(found: Found, *, begins: str = ", which") -> str:
