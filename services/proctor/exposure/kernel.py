@@ -78,6 +78,8 @@ class Scratch(NamedTuple):
     unit_longest: NDArray[np.int32]
     unit_first: NDArray[np.int64]
     unit_last: NDArray[np.int64]
+    unit_run_first: NDArray[np.int64]
+    unit_run_last: NDArray[np.int64]
     reached: NDArray[np.int64]
     """(P,) at which n-gram of the corpus each place of the index was met last."""
     run: NDArray[np.int32]
@@ -93,7 +95,10 @@ class Better(NamedTuple):
     """Number of the document in its batch."""
     first: NDArray[np.int64]
     last: NDArray[np.int64]
-    """Bytes of the document between which all of the unit's n-grams stand."""
+    """Bytes of the document between which all of the unit's n-grams stand, from `first` on."""
+    run_first: NDArray[np.int64]
+    run_last: NDArray[np.int64]
+    """Bytes between which its longest run stands, the first of equally long ones."""
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -354,7 +359,10 @@ def scan(
                     run = scratch.run[before] + 1
                 scratch.reached[entry] = serial + place
                 scratch.run[entry] = run
-                scratch.unit_longest[unit] = max(scratch.unit_longest[unit], run)
+                if run > scratch.unit_longest[unit]:
+                    scratch.unit_longest[unit] = run
+                    scratch.unit_run_first[unit] = firsts[place - run + 1]
+                    scratch.unit_run_last[unit] = lasts[place + n - 1]
         for which in range(touched):
             unit = scratch.touched[which]
             weight, run = scratch.unit_weight[unit], scratch.unit_longest[unit]
@@ -368,5 +376,7 @@ def scan(
                 better.document[count_better] = number
                 better.first[count_better] = scratch.unit_first[unit]
                 better.last[count_better] = scratch.unit_last[unit]
+                better.run_first[count_better] = scratch.unit_run_first[unit]
+                better.run_last[count_better] = scratch.unit_run_last[unit]
                 count_better += 1
     return len(bounds) - 1, count_better

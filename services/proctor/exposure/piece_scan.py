@@ -11,15 +11,12 @@ import numpy as np
 from proctor.exposure import kernel
 from proctor.exposure.corpus import Piece
 from proctor.exposure.documents import Batch, Unreadable, documents
+from proctor.exposure.evidence_window import keep
 from proctor.exposure.index import Index
 from proctor.exposure.kernel import Better, IndexArrays, Scratch
 from proctor.exposure.scanned import SHOWN_SKIPPED, PieceScan, SkippedPlace, Window, forget, no_finds, sparse
 from proctor.text.overlap_words import without_markup
 
-#: How much of a document is kept around what was found in it.
-_AROUND_BYTES: Final = 2_000
-#: and of what was found at most.
-_WINDOW_BYTES: Final = 20_000
 _BETTER: Final = 1 << 14
 
 
@@ -100,23 +97,9 @@ class PieceScanner:
                 self._scratch,
                 self._better,
             )
-            _keep(windows, self._better, improved, batch)
+            keep(windows, self._better, improved, batch, self._index.units)
         self._documents += last
         self._bytes += int(batch.bounds[-1])
-
-
-def _keep(windows: dict[int, Window], better: Better, improved: int, batch: Batch) -> None:
-    """Keep what each unit's new best document says where the unit was found."""
-    for place in range(improved):
-        number = int(better.document[place])
-        begin, end = int(batch.bounds[number]), int(batch.bounds[number + 1])
-        first = max(0, int(better.first[place]) - _AROUND_BYTES)
-        last = min(end - begin, int(better.last[place]) + _AROUND_BYTES, first + _WINDOW_BYTES)
-        windows[int(better.unit[place])] = Window(
-            position=int(batch.positions[number]),
-            offset_bytes=first,
-            text=batch.data[begin + first : begin + last].tobytes(),
-        )
 
 
 def _without_markup(batch: Batch) -> Batch:
@@ -138,6 +121,8 @@ def _scratch(arrays: IndexArrays, units: int) -> Scratch:
         unit_longest=np.zeros(units, np.int32),
         unit_first=np.zeros(units, np.int64),
         unit_last=np.zeros(units, np.int64),
+        unit_run_first=np.zeros(units, np.int64),
+        unit_run_last=np.zeros(units, np.int64),
         reached=np.full(places, -2, np.int64),
         run=np.zeros(places, np.int32),
         touched=np.zeros(units, np.int32),
@@ -150,4 +135,6 @@ def _better(room: int) -> Better:
         document=np.zeros(room, np.int64),
         first=np.zeros(room, np.int64),
         last=np.zeros(room, np.int64),
+        run_first=np.zeros(room, np.int64),
+        run_last=np.zeros(room, np.int64),
     )

@@ -18,7 +18,7 @@ from proctor.runtime.files import write_pieces
 
 #: Places that were skipped which are named; all are counted.
 SHOWN_SKIPPED: Final = 20
-_VERSION: Final = 2
+_VERSION: Final = 3
 
 
 class Window(NamedTuple):
