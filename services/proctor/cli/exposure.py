@@ -10,6 +10,7 @@ import click
 from proctor.cli.options import format_option
 
 if TYPE_CHECKING:
+    from proctor.exposure.near.report import NearReport
     from proctor.exposure.report import ExposureReport
 
 #: Exposed items that the table names.
@@ -55,6 +56,12 @@ def exposure() -> None:
               help="Keep what is done there, file by file; a scan that was interrupted goes on from it.")  # fmt: skip
 @click.option("--max-skipped", metavar="SHARE", type=click.FloatRange(0, 1), default=0.01, show_default=True,
               help="No verdict where more than this share of the corpus could not be read.")  # fmt: skip
+@click.option("--near", "near", metavar="METHOD", multiple=True,
+              help="Search for near duplicates, too: minhash (edited copies) or embedding (paraphrases).")  # fmt: skip
+@click.option("--near-sample", metavar="N", type=click.IntRange(0), default=20_000, show_default=True,
+              help="Passages of the corpus that are embedded, drawn from all of it; 0 for all.")  # fmt: skip
+@click.option("--seed", metavar="N", type=click.IntRange(0), default=0, show_default=True,
+              help="Of that draw.")  # fmt: skip
 @click.option("--page", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
               help="Write a page for a person, too: items against documents, the text marked in both.")  # fmt: skip
 @format_option
@@ -71,6 +78,9 @@ def scan(
     workers: int | None,
     state: Path | None,
     max_skipped: float,
+    near: tuple[str, ...],
+    near_sample: int,
+    seed: int,
     page: Path | None,
     output: str,
 ) -> None:
@@ -85,6 +95,7 @@ def scan(
     Example:
       proctor exposure scan --items test.jsonl --corpus train.jsonl --policy any_ngram --ngram 8
       proctor exposure scan --items items.jsonl --corpus 'web/*.zst' --corpus 'tune=sft/*.parquet' --format json
+      proctor exposure scan --items test.jsonl --corpus 'tune=sft/*.jsonl' --near minhash --near embedding
     """
     from proctor.cli.exposure_progress import scan_progress
     from proctor.cli.terminal import print_json
@@ -106,6 +117,9 @@ def scan(
         workers=workers,
         state=state,
         max_skipped=max_skipped,
+        near=near,
+        near_sample=near_sample or None,
+        near_seed=seed,
     )
     with scan_progress() as progress:
         report = exposure_scan(question, progress)
@@ -178,5 +192,30 @@ def _print(report: ExposureReport) -> None:
         say(table(("item", "containment", "longest run", "verdict", "document", "text"), rows))
         if len(exposed) > _SHOWN:
             say(f"… and {len(exposed) - _SHOWN:,} more: --format json has them all")
-    else:
+    for search in report.near:
+        _print_near(report, search)
+    if not exposed:
         say("That no overlap was found is no proof that there is none: docs/exposure.md says what this policy misses.")
+
+
+def _print_near(report: ExposureReport, search: NearReport) -> None:
+    from proctor.cli.terminal import say, table
+
+    say("")
+    said = f"{search.n_near:,} of {len(report.items):,} items"
+    refused = f"{search.n_refused:,} more have only what asks something else"
+    say(f"Near duplicates by {search.method.value}: {said}; {refused}.")
+    say(f"  {search.rule[0].upper()}{search.rule[1:]}.")
+    if "passages" in search.settings:
+        embedded, passages = search.settings["passages_embedded"], search.settings["passages"]
+        say(f"  {embedded:,} of {passages:,} passages were embedded.")
+    rows = [
+        (item.item_id, f"{one.match.similarity:.2f}", f"{one.match.file}:{one.match.document}", one.match.text[:60])
+        for item in report.items
+        for one in item.near
+        if one.is_duplicate and one.method is search.method
+    ]
+    if rows:
+        say(table(("item", "similarity", "document", "text"), rows[:_SHOWN]))
+        if len(rows) > _SHOWN:
+            say(f"… and {len(rows) - _SHOWN:,} more: --format json has them all")

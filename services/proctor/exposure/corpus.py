@@ -47,6 +47,11 @@ class Piece(NamedTuple):
     end: int | None = None
     """The byte at which the piece's last line may begin at the latest; None for the file's end."""
 
+    @property
+    def size_bytes(self) -> int:
+        """How much of the file it is."""
+        return (self.file.size_bytes if self.end is None else self.end) - self.begin
+
 
 def corpus_files(patterns: Sequence[str]) -> tuple[CorpusFile, ...]:
     """The files that paths and globs name, each once, by path.

@@ -10,6 +10,7 @@ from proctor.domain.errors import ProctorError
 from proctor.domain.exposure import TUNING_STAGES, ExposureVerdict
 from proctor.exposure.items import Part, ScannedItem
 from proctor.exposure.judging import PartResult, StageItem, forms
+from proctor.exposure.near.report import ItemNear, NearReport
 from proctor.exposure.policies import Policy
 from proctor.exposure.scanned import SHOWN_SKIPPED, Counts
 from proctor.text.overlap_words import NORMALISATION
@@ -27,11 +28,18 @@ class ItemResult(NamedTuple):
     stages: Mapping[str, StageItem]
     texts: Mapping[Part, str]
     """Its parts, as they were looked for."""
+    near: tuple[ItemNear, ...] = ()
+    """What is like it, where that was searched for: near duplicates, and what asks something else."""
 
     @property
     def is_exposed(self) -> bool:
         """Whether the policy's rule holds for it in any stage."""
         return any(one.is_exposed for one in self.stages.values())
+
+    @property
+    def has_near_duplicate(self) -> bool:
+        """Whether a near duplicate was found in any stage, by any method."""
+        return any(one.is_duplicate for one in self.near)
 
     @property
     def containment(self) -> float | None:
@@ -67,6 +75,7 @@ class ItemResult(NamedTuple):
                 for stage, one in self.stages.items()
             },
             "spans": list(self.spans),
+            **({"near": [one.document() for one in self.near]} if self.near else {}),
         }
 
 
@@ -81,6 +90,8 @@ class ExposureReport(NamedTuple):
     """By stage."""
     duplicates: int
     """Items whose question another item before them has."""
+    near: tuple[NearReport, ...] = ()
+    """Searches for near duplicates, one a method."""
 
     @property
     def n_exposed(self) -> int:
@@ -140,6 +151,7 @@ class ExposureReport(NamedTuple):
             "skipped_places": [one._asdict() for one in total.skipped_places],
             "unread_bytes": total.unread_bytes,
             "broken_off": [{"file": file, "reason": why} for file, why in total.broken_off],
+            **({"near": [one.document() for one in self.near]} if self.near else {}),
             "items": [item.document() for item in self.items],
         }
 
@@ -153,6 +165,7 @@ def exposure_report(
     template: str | None = None,
     markup_removed: bool = False,
     prepare: Callable[[str], str] = str,
+    near: Sequence[NearReport] = (),
 ) -> ExposureReport:
     """Say of each item the worst that its stages say.
 
@@ -164,14 +177,22 @@ def exposure_report(
         template: the protocol card's; an item that names another was asked another way.
         markup_removed: whether markup was taken out of items and documents.
         prepare: what was done to the items' texts.
+        near: searches of the same items and corpora for near duplicates. One makes an item `scope_limited`, by a reason
+            that names the method; it is not exposed under the policy by that.
     """
     results = tuple(
-        _item(item, {stage: found[place] for stage, (found, _) in judged.items()}, template, prepare)
+        _item(
+            item,
+            {stage: found[place] for stage, (found, _) in judged.items()},
+            template,
+            prepare,
+            tuple(one for search in near for one in search.of_item(place)),
+        )
         for place, item in enumerate(items)
     )
     seen = {hashlib.sha256(" ".join(forms(item.parts[Part.QUESTION])).encode()).digest() for item in items}
     counts = {stage: count for stage, (_, count) in judged.items()}
-    return ExposureReport(policy, n, markup_removed, results, counts, len(items) - len(seen))
+    return ExposureReport(policy, n, markup_removed, results, counts, len(items) - len(seen), tuple(near))
 
 
 def check_skipped(report: ExposureReport, files_bytes: int, most: float) -> None:
@@ -200,7 +221,11 @@ def check_skipped(report: ExposureReport, files_bytes: int, most: float) -> None
 
 
 def _item(
-    item: ScannedItem, stages: Mapping[str, StageItem], template: str | None, prepare: Callable[[str], str]
+    item: ScannedItem,
+    stages: Mapping[str, StageItem],
+    template: str | None,
+    prepare: Callable[[str], str],
+    near: tuple[ItemNear, ...],
 ) -> ItemResult:
     reasons = []
     verdict = ExposureVerdict.CLEAN_COMPARABLE
@@ -218,8 +243,14 @@ def _item(
             verdict = ExposureVerdict.INVALID_EVIDENCE
         elif verdict is not ExposureVerdict.INVALID_EVIDENCE:
             verdict = ExposureVerdict.SCOPE_LIMITED
+    for like in near:
+        if like.is_duplicate:
+            how = f"{like.method.value}, similarity {like.match.similarity:.2f}"
+            reasons.append(f"a near duplicate stands in {like.stage} data ({how})")
+            if verdict is not ExposureVerdict.INVALID_EVIDENCE:
+                verdict = ExposureVerdict.SCOPE_LIMITED
     texts = {part: prepare(text) for part, text in item.parts.items()}
-    return ItemResult(item.item_id, verdict, tuple(reasons), stages, texts)
+    return ItemResult(item.item_id, verdict, tuple(reasons), stages, texts, near)
 
 
 def _plain(part: PartResult) -> dict[str, Any]:

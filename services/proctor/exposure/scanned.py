@@ -180,7 +180,7 @@ class Total:
     def result(self) -> Scanned:
         """The whole, once every piece was added."""
         counts = [self._counts[number] for number in range(len(self._pieces))]
-        before = self._lines_before(counts)
+        before = lines_before(self._pieces, [scan.lines for scan in counts])
         places = [
             place._replace(position=place.position + lines)
             for scan, lines in zip(counts, before, strict=True)
@@ -208,16 +208,17 @@ class Total:
             windows=windows,
         )
 
-    def _lines_before(self, counts: Sequence[PieceScan]) -> list[int]:
-        """How many lines of its file come before each piece."""
-        before: list[int] = []
-        lines, file = 0, None
-        for piece, scan in zip(self._pieces, counts, strict=True):
-            if piece.file != file:
-                lines, file = 0, piece.file
-            before.append(lines)
-            lines += scan.lines
-        return before
+
+def lines_before(pieces: Sequence[Piece], lines: Sequence[int]) -> list[int]:
+    """How many lines of its file come before each piece, by how many each has."""
+    found: list[int] = []
+    before, file = 0, None
+    for piece, own in zip(pieces, lines, strict=True):
+        if piece.file != file:
+            before, file = 0, piece.file
+        found.append(before)
+        before += own
+    return found
 
 
 _NOTHING: Final = sparse(no_finds(0, 0))

@@ -55,7 +55,7 @@ def scan_corpus(
     by_file = {file.path: text_columns(file, columns) for file in files}
     pieces = pieces_of(files)
     total = Total(pieces, len(index.units), len(index.arrays.weights))
-    sizes = [_size(piece) for piece in pieces]
+    sizes = [piece.size_bytes for piece in pieces]
     keys = [_key(index, piece, by_file[piece.file.path], markup) for piece in pieces]
     todo: list[int] = []
     for number, key in enumerate(keys):
@@ -86,11 +86,6 @@ def scan_corpus(
             finish(number, scanner.scan(*what, tell))
     tell(0)
     return total.result()
-
-
-def _size(piece: Piece) -> int:
-    end = piece.file.size_bytes if piece.end is None else piece.end
-    return end - piece.begin
 
 
 def _key(index: Index, piece: Piece, columns: Sequence[str], markup: bool) -> str:

@@ -56,6 +56,7 @@ def render(report: ExposureReport) -> str:
             total=report.total,
             exposed=len(exposed),
             items=[_shown(item) for item in exposed[:MAX_ITEMS]],
+            near=[item for item in report.items if item.has_near_duplicate][:MAX_ITEMS],
             verdicts=[(_WORDS[verdict], report.verdicts[verdict]) for verdict in ExposureVerdict],
             words=_WORDS,
             normalisation=report.normalisation,

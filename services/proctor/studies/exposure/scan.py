@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from proctor.domain.errors import BadInputError
 from proctor.formats.faults import shown
+from proctor.studies.exposure.near import SAMPLE, near_methods, near_report
 from proctor.text.overlap_words import without_markup
 
 if TYPE_CHECKING:
@@ -43,6 +44,11 @@ class ExposureQuestion(NamedTuple):
     """Processes; None for one a processor."""
     state: Path | None = None
     max_skipped: float = 0.01
+    near: tuple[str, ...] = ()
+    """Searches for near duplicates that are made as well: `minhash`, `embedding`."""
+    near_sample: int | None = SAMPLE
+    """Passages of a stage's corpus that are embedded; None for all."""
+    near_seed: int = 0
 
 
 def exposure_scan(question: ExposureQuestion, progress: Progress = lambda read, total: None) -> ExposureReport:
@@ -72,6 +78,7 @@ def exposure_scan(question: ExposureQuestion, progress: Progress = lambda read, 
         raise BadInputError(
             f"the policy {policy.name} compares sets of tokens: --ngram and --without-markup are not for it"
         )
+    methods = near_methods(question.near)
     stages = {stage: corpus_files(patterns) for stage, patterns in _by_stage(question).items()}
     items = read_items(question.items)
     if policy.measure is Measure.TOKENS:
@@ -89,6 +96,20 @@ def exposure_scan(question: ExposureQuestion, progress: Progress = lambda read, 
         template=question.template,
         markup_removed=question.without_markup,
         prepare=_prepare(question),
+        near=[
+            near_report(
+                method,
+                items,
+                stages,
+                columns=question.columns,
+                workers=_workers(question),
+                sample=question.near_sample,
+                seed=question.near_seed,
+                prepare=_prepare(question),
+                progress=progress,
+            )
+            for method in methods
+        ],
     )
     check_skipped(report, sum(file.size_bytes for files in stages.values() for file in files), question.max_skipped)
     return report
@@ -105,6 +126,10 @@ def _by_stage(question: ExposureQuestion) -> dict[str, list[str]]:
 
 def _prepare(question: ExposureQuestion) -> Callable[[str], str]:
     return without_markup if question.without_markup else str
+
+
+def _workers(question: ExposureQuestion) -> int:
+    return question.workers or len(os.sched_getaffinity(0))
 
 
 def _by_ngrams(
@@ -128,7 +153,7 @@ def _by_ngrams(
             files,
             columns=question.columns,
             markup=question.without_markup,
-            workers=question.workers or len(os.sched_getaffinity(0)),
+            workers=_workers(question),
             state=question.state,
             progress=progress,
         )
