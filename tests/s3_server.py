@@ -53,6 +53,9 @@ class Bucket:
     def write(self, key: str, data: bytes) -> None:
         self._ask("PUT", f"/{key}", data)
 
+    def delete(self, key: str) -> None:
+        self._ask("DELETE", f"/{key}")
+
     def _ask(self, method: str, path: str, data: bytes | None = None) -> bytes:
         request = urllib.request.Request(self._url + path, data, _HEADERS, method=method)
         with urllib.request.urlopen(request) as answer:

@@ -57,6 +57,8 @@ CALLED_FROM_OUTSIDE = {
     "format_epilog": "click calls it",
     "list_commands": "click calls it",
     "get_consumers": "kombu calls it",
+    "readinto": "io calls it, in a stream of our own",
+    "seekable": "io calls it",
     "intercept_service": "gRPC calls it",
     "settings_customise_sources": "pydantic-settings calls it",
     "upgrade": "Alembic calls it",

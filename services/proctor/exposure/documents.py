@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import gzip
 import importlib
+import io
 import zlib
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, cast
 
 import msgspec
@@ -14,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.domain.errors import BadInputError
-from proctor.exposure.corpus import CorpusFile, Piece
+from proctor.exposure.corpus_file import CorpusFile, Piece, Unreadable
 from proctor.exposure.kernel import BARRIER
+from proctor.exposure.remote.opening import opened
 from proctor.formats.faults import shown
 
 #: What is read at a time. A batch holds the documents that end in it.
@@ -56,8 +58,17 @@ class Batch(NamedTuple):
     """Lines that the piece had up to here."""
 
 
-class Unreadable(Exception):
-    """A file that breaks off: what came before was read."""
+def columns_by_file(files: Sequence[CorpusFile], wanted: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """`text_columns` of each file, by its path.
+
+    Raises:
+        BadInputError: as `text_columns` does.
+    """
+    known: dict[str, tuple[str, ...]] = {}
+    for file in files:
+        if file.columns_of not in known:
+            known[file.columns_of] = text_columns(file, wanted)
+    return {file.path: known[file.columns_of] for file in files}
 
 
 def text_columns(file: CorpusFile, wanted: Sequence[str]) -> tuple[str, ...]:
@@ -93,12 +104,17 @@ def _columns(file: CorpusFile) -> dict[str, bool] | None:
         import pyarrow.parquet as parquet
 
         try:
-            schema = parquet.read_schema(file.path)
-        except (arrow.ArrowException, OSError) as error:
+            with _for_parquet(file) as source:
+                schema = parquet.read_schema(source)
+        except (arrow.ArrowException, OSError, Unreadable) as error:
             raise BadInputError(f"{file.path} cannot be read as Parquet: {shown(str(error))}") from None
         text = (arrow.types.is_string, arrow.types.is_large_string)
         return {field.name: any(is_text(field.type) for is_text in text) for field in schema}
-    with _Opened(file) as stream:
+    try:
+        first = _Opened(file)
+    except Unreadable as error:
+        raise BadInputError(f"{file.path} cannot be read: {error}") from None
+    with first as stream:
         for _ in range(100):
             try:
                 line = stream.readline(MAX_LINE_BYTES)
@@ -152,10 +168,7 @@ class _Opened:
     """A corpus file, unpacked as it is read."""
 
     def __init__(self, file: CorpusFile) -> None:
-        try:
-            self._raw = Path(file.path).open("rb", buffering=0)  # noqa: SIM115, closed with this
-        except OSError as error:
-            raise BadInputError(f"{file.path} cannot be read: {error.strerror or error}") from None
+        self._raw = opened(file)
         self._begin = 0
         self._damaged: tuple[type[Exception], ...] = _DAMAGED
         self._stream = self._unpacked(file.packing)
@@ -358,16 +371,26 @@ def _read_full(stream: _Opened, size: int) -> bytes:
     return b"".join(pieces)
 
 
+@contextmanager
+def _for_parquet(file: CorpusFile) -> Iterator[Any]:
+    """What pyarrow reads: the path of a file that is here, otherwise a stream that gives as much as is asked of it."""
+    if not file.scheme:
+        yield file.path
+        return
+    with opened(file) as raw, io.BufferedReader(cast("io.RawIOBase", raw)) as source:
+        yield source
+
+
 def _parquet(file: CorpusFile, columns: Sequence[str]) -> Iterator[Batch]:
     import pyarrow as arrow
     import pyarrow.parquet as parquet
 
     row = 1
     try:
-        with parquet.ParquetFile(file.path) as opened:
-            groups = max(opened.num_row_groups, 1)
-            for group in range(opened.num_row_groups):
-                for batch in opened.iter_batches(_PARQUET_ROWS, row_groups=[group], columns=list(columns)):
+        with _for_parquet(file) as source, parquet.ParquetFile(source) as read_from:
+            groups = max(read_from.num_row_groups, 1)
+            for group in range(read_from.num_row_groups):
+                for batch in read_from.iter_batches(_PARQUET_ROWS, row_groups=[group], columns=list(columns)):
                     cells = [batch.column(name).to_pylist() for name in columns]
                     texts, positions, skipped = [], [], []
                     for number, values in enumerate(zip(*cells, strict=True), row):

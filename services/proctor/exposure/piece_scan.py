@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 
 from proctor.exposure import kernel
-from proctor.exposure.corpus import Piece
-from proctor.exposure.documents import Batch, Unreadable, documents
+from proctor.exposure.corpus_file import Piece, Unreadable
+from proctor.exposure.documents import Batch, documents
 from proctor.exposure.evidence_window import keep
 from proctor.exposure.index import Index
 from proctor.exposure.kernel import Better, IndexArrays, Scratch

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from proctor.domain.errors import ProctorError
 from proctor.exposure.corpus import CorpusFile, Piece, pieces_of
-from proctor.exposure.documents import text_columns
+from proctor.exposure.documents import columns_by_file
 from proctor.exposure.index import Index, open_index, save_index
 from proctor.exposure.piece_scan import PieceScanner
 from proctor.exposure.scanned import PieceScan, Scanned, Total, load_piece_scan, save_piece_scan
@@ -52,7 +52,7 @@ def scan_corpus(
         BadInputError: when a file cannot be opened, or has no column of text.
         ProctorError: when a worker died.
     """
-    by_file = {file.path: text_columns(file, columns) for file in files}
+    by_file = columns_by_file(files, columns)
     pieces = pieces_of(files)
     total = Total(pieces, len(index.units), len(index.arrays.weights))
     sizes = [piece.size_bytes for piece in pieces]
@@ -90,8 +90,18 @@ def scan_corpus(
 
 def _key(index: Index, piece: Piece, columns: Sequence[str], markup: bool) -> str:
     file = piece.file
-    path = str(Path(file.path).absolute())
-    said = [index.digest, path, file.size_bytes, file.changed_ns, piece.begin, piece.end, list(columns), markup]
+    path = file.path if file.scheme else str(Path(file.path).absolute())
+    said = [
+        index.digest,
+        path,
+        file.size_bytes,
+        file.changed_ns,
+        file.version,
+        piece.begin,
+        piece.end,
+        list(columns),
+        markup,
+    ]
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()
 
 

@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 
 from proctor.domain.errors import BadInputError
 from proctor.domain.exposure import TUNING_STAGES
-from proctor.exposure.corpus import CorpusFile, Piece
-from proctor.exposure.documents import Unreadable, documents, text_columns
+from proctor.exposure.corpus_file import CorpusFile, Piece, Unreadable
+from proctor.exposure.documents import columns_by_file, documents
 from proctor.exposure.items import Part, ScannedItem
 from proctor.exposure.judging import StageItem
 from proctor.exposure.policies import Policy
@@ -53,9 +53,10 @@ def judge_stage_by_tokens(
     count = size = skipped = unread = 0
     places: list[SkippedPlace] = []
     broken_off: list[tuple[str, str]] = []
+    by_file = columns_by_file(files, columns)
     for file in files:
         read = 0
-        batches = documents(Piece(file), text_columns(file, columns))
+        batches = documents(Piece(file), by_file[file.path])
         while True:
             try:
                 batch = next(batches, None)

@@ -56,7 +56,8 @@ def hub_files(section: DatasetSection, access: HubAccess) -> Iterator[list[Path]
     """
     assert section.hub_id is not None
     access.check(section.hub_id, section.hub_revision)
-    with _Hub(section, access) as hub, tempfile.TemporaryDirectory(prefix="proctor-hub-") as folder:
+    repository = HubRepository(section.hub_id, str(section.hub_revision), access)
+    with repository as hub, tempfile.TemporaryDirectory(prefix="proctor-hub-") as folder:
         files = files_of_split(hub.files(), section)
         if len(files) > MAX_SPLIT_FILES or sum(file.size for file in files) > MAX_HUB_BYTES:
             raise BadInputError(
@@ -78,11 +79,25 @@ class _Server(NamedTuple):
     user: str | None
 
 
-class _Hub:
-    """One repository of the hub at one commit."""
+class HubRepository:
+    """One dataset of the hub at one commit.
 
-    def __init__(self, section: DatasetSection, access: HubAccess) -> None:
-        self._name = f"the dataset {section.hub_id!r} at {section.hub_revision}"
+    Args:
+        hub_id: `owner/name`.
+        revision: 40 hex digits.
+        access: whose hub it is. Whether the dataset may be read is checked by whoever makes this.
+        most_bytes: of all files that are fetched.
+        mend: what to do where the hub is no help.
+
+    Raises:
+        ProctorError: when the hub's address is none.
+    """
+
+    def __init__(
+        self, hub_id: str, revision: str, access: HubAccess, *, most_bytes: int = MAX_HUB_BYTES, mend: str = _MEND
+    ) -> None:
+        self._name = f"the dataset {hub_id!r} at {revision}"
+        self._mend = mend
         self._base = access.endpoint.rstrip("/")
         server = _server(self._base)
         if server is None:
@@ -91,14 +106,14 @@ class _Hub:
                 f"URL like {DEFAULT_ENDPOINT}"
             )
         self._server = server
-        self._id, self._revision = quote(str(section.hub_id)), section.hub_revision
+        self._id, self._revision = quote(hub_id), revision
         self._token = access.token
         self._until = time.monotonic() + MAX_SECONDS
-        self._left = MAX_HUB_BYTES
+        self._left = most_bytes
         # What is not encoded cannot inflate, and what comes is what is counted.
         self._client = httpx.Client(timeout=_TIMEOUT, headers={"Accept-Encoding": "identity"})
 
-    def __enter__(self) -> _Hub:
+    def __enter__(self) -> HubRepository:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -116,11 +131,11 @@ class _Hub:
                 following = answer.links.get("next", {}).get("url")
             listed += len(page)
             if listed > MAX_LISTED_FILES:
-                raise BadInputError(f"{self._name} has more than {MAX_LISTED_FILES:,} files; {_MEND}")
+                raise BadInputError(f"{self._name} has more than {MAX_LISTED_FILES:,} files; {self._mend}")
             yield from filter(None, map(listed_file, page))
             url = urljoin(url, following) if following else None
             if url is not None and (not url.startswith(f"{place}?") or not page):
-                raise ProctorError(f"{self._name}: the hub's listing goes on elsewhere, at {shown(url)}; {_MEND}")
+                raise ProctorError(f"{self._name}: the hub's listing goes on elsewhere, at {shown(url)}; {self._mend}")
 
     def fetch(self, file: HubFile, path: Path) -> None:
         """Write a file, and check that it is the one that the commit has."""
@@ -139,7 +154,7 @@ class _Hub:
         if digest.hexdigest() != file.digest:
             raise ProctorError(
                 f"{self._name}: {shown(file.path)} did not come as the commit has it (its digest is another); try "
-                f"again, or {_MEND}"
+                f"again, or {self._mend}"
             )
 
     @contextmanager
@@ -149,7 +164,7 @@ class _Hub:
             # The token is the hub's alone, and what a hub on https sends elsewhere stays on https.
             is_hub = there == self._server
             if there is None or there.scheme != self._server.scheme or (not is_hub and there.user is not None):
-                raise ProctorError(f"{self._name}: the hub leads to {shown(url)}, which is not followed; {_MEND}")
+                raise ProctorError(f"{self._name}: the hub leads to {shown(url)}, which is not followed; {self._mend}")
             headers = {"Authorization": f"Bearer {self._token}"} if self._token and is_hub else {}
             try:
                 with self._client.stream("GET", url, headers=headers) as answer:
@@ -161,7 +176,7 @@ class _Hub:
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 raise ProctorError(
                     f"{self._name} cannot be fetched from the hub ({shown(str(error) or type(error).__name__)[1:-1]}): "
-                    f"check the connection and HF_ENDPOINT, or {_MEND}"
+                    f"check the connection and HF_ENDPOINT, or {self._mend}"
                 ) from None
         raise BadInputError(f"{self._name} has moved to {shown(url)}; name it as it is called now")
 
@@ -169,12 +184,12 @@ class _Hub:
         if answer.status_code in (401, 403, 404):
             raise BadInputError(
                 f"{self._name} is not on the hub, or not for everybody (status {answer.status_code}): check hub_id and "
-                f"hub_revision, and HF_TOKEN where it is private or gated; or {_MEND}"
+                f"hub_revision, and HF_TOKEN where it is private or gated; or {self._mend}"
             )
         if answer.status_code != httpx.codes.OK:
             raise ProctorError(f"{self._name}: the hub answers with status {answer.status_code}; try again later")
         if answer.headers.get("Content-Encoding", "identity").lower() != "identity":
-            raise ProctorError(f"{self._name}: the hub sends an encoded answer, which was not asked for; {_MEND}")
+            raise ProctorError(f"{self._name}: the hub sends an encoded answer, which was not asked for; {self._mend}")
 
     def _bytes(self, answer: httpx.Response, most: int) -> Iterator[bytes]:
         """The body as it comes.
@@ -192,7 +207,7 @@ class _Hub:
             yield piece
 
     def _too_slow(self) -> NoReturn:
-        raise ProctorError(f"{self._name} is not here after {MAX_SECONDS:g} s; {_MEND}")
+        raise ProctorError(f"{self._name} is not here after {MAX_SECONDS:g} s; {self._mend}")
 
     def _json(self, body: bytes) -> list[Any]:
         try:

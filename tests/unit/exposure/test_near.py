@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from proctor.cli.main import main
-from proctor.exposure.corpus import corpus_files
+from proctor.exposure.corpus import corpus_files, pieces_of
 from proctor.exposure.near.embedding import EmbeddingSearch, length_classes
 from proctor.exposure.near.matches import broken_invariant, plain
 from proctor.exposure.near.minhash import MinhashSearch, jaccard, shingles
@@ -91,7 +91,6 @@ def test_a_file_in_pieces_has_the_lines_of_the_file(tmp_path: Path, monkeypatch:
     from proctor.exposure.near import scanning
 
     whole = search(tmp_path, AROUND, AROUND, EDITED, AROUND, workers=2)
-    pieces_of = scanning.pieces_of
     monkeypatch.setattr(scanning, "pieces_of", lambda files: pieces_of(files, 150))
     assert search(tmp_path, AROUND, AROUND, EDITED, AROUND, workers=2) == whole
 
@@ -136,7 +135,8 @@ def vectors(texts: Sequence[str]) -> NDArray[np.float32]:
         for letter in text.casefold():
             if "a" <= letter <= "z":
                 rows[row, ord(letter) - 97] += 1
-    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
+    unit: NDArray[np.float32] = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.float32(1e-9))
+    return unit
 
 
 @pytest.mark.parametrize("document", [EDITED, f"{AROUND} {AROUND}\n\n{EDITED}\n\n{AROUND} {AROUND} {AROUND}"])

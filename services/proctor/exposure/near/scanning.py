@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import Final, NamedTuple, Protocol
 
 from proctor.domain.errors import ProctorError
-from proctor.exposure.corpus import CorpusFile, Piece, pieces_of
-from proctor.exposure.documents import Unreadable, documents, text_columns
+from proctor.exposure.corpus_file import CorpusFile, Piece, Unreadable, pieces_of
+from proctor.exposure.documents import columns_by_file, documents
 from proctor.exposure.near.matches import Best, Document, Finding, NearMatch
 from proctor.exposure.near.minhash import MinhashSearch
 from proctor.exposure.scanned import lines_before
@@ -68,9 +68,10 @@ def scan_near(
     """
     # Whole files: what is told in the end has lines of its file, not of a piece.
     pieces = [Piece(file) for file in files]
+    by_file = columns_by_file(files, columns)
     total = _Total(pieces)
     for number, (piece, tell) in enumerate(zip(pieces, _tellers(pieces, progress), strict=True)):
-        total.add(number, _scan(search, piece, text_columns(piece.file, columns), tell))
+        total.add(number, _scan(search, piece, by_file[piece.file.path], tell))
     total.finish(search.finish())
     return total.result()
 
@@ -91,7 +92,7 @@ def scan_minhash(
     pieces = pieces_of(files)
     if workers < 2 or len(pieces) < 2:
         return scan_near(MinhashSearch(questions, threshold), files, columns, progress)
-    by_file = {file.path: text_columns(file, columns) for file in files}
+    by_file = columns_by_file(files, columns)
     total = _Total(pieces)
     sizes = [piece.size_bytes for piece in pieces]
     context = multiprocessing.get_context("spawn")

@@ -1,0 +1,1 @@
+"""Corpora that are not on this machine: in buckets, and on the Hugging Face Hub."""
