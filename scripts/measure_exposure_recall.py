@@ -26,7 +26,7 @@ from proctor.exposure.index import build_index
 from proctor.exposure.items import Part, ScannedItem, read_items
 from proctor.exposure.judging import judge_stage
 from proctor.exposure.near.matches import NearMethod
-from proctor.exposure.policies import POLICIES, Measure, Policy
+from proctor.exposure.policies import POLICIES, WITHOUT_NGRAMS, Measure, Policy
 from proctor.exposure.scanning import scan_corpus
 from proctor.studies.exposure.near import near_report
 
@@ -40,7 +40,7 @@ _KEPT: Final = (90, 80, 70, 50, 30, 10)
 _EMBEDDING_STEP: Final = 13
 _EMBEDDING_SAMPLE: Final = 1_000
 #: Policies that count n-grams.
-BY_NGRAMS: Final = tuple(name for name, policy in POLICIES.items() if policy.measure is not Measure.TOKENS)
+BY_NGRAMS: Final = tuple(name for name, policy in POLICIES.items() if policy.measure not in WITHOUT_NGRAMS)
 
 #: With the searches for near duplicates.
 COLUMNS: Final = (*BY_NGRAMS, *(f"--near {method}" for method in NearMethod))

@@ -26,7 +26,7 @@ class Part(StrEnum):
 COLUMNS: Final[Mapping[Part, tuple[str, ...]]] = {
     Part.QUESTION: ("question", "prompt", "problem", "goal", "text", "input"),
     Part.CHOICES: ("choices", "options", "endings"),
-    Part.ANSWER: ("answer", "target", "solution", "canonical_solution"),
+    Part.ANSWER: ("answer", "target", "solution", "canonical_solution", "code"),
     Part.PASSAGE: ("passage", "context", "article", "support"),
 }
 _TEMPLATE_COLUMN: Final = "prompt_template"

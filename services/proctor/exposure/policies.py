@@ -16,6 +16,7 @@ class Measure(StrEnum):
     ANYWHERE = "share of its n-grams anywhere in the corpus"
     RARE = "number of its n-grams in the corpus, those of more than ten documents left out"
     VERBATIM = "share of its words in one unbroken run"
+    CODE = "share of a program's tokens, comments, spaces and docstrings left out, in one unbroken run"
     TOKENS = "share of the tokens of identifier, question and answer in one document, or the whole answer there"
 
 
@@ -51,6 +52,8 @@ class Policy(NamedTuple):
 
 #: In more documents than this an n-gram is common, by GPT-3's appendix C.
 COMMON_DOCUMENTS: Final = 10
+#: Measures that read documents in a way of their own, in which nothing else can be asked for.
+WITHOUT_NGRAMS: Final = (Measure.TOKENS, Measure.CODE)
 
 _QUESTION: Final = (Part.QUESTION,)
 POLICIES: Final = {
@@ -80,6 +83,10 @@ POLICIES: Final = {
         Policy(
             "protocol_card", 1, _QUESTION, Measure.TOKENS, 0.25, False,
             "the page on protocol cards: a toy audit by sets of tokens, for small histories alone",
+        ),
+        Policy(
+            "code_tokens", 10, (Part.ANSWER,), Measure.CODE, 1.0, False,
+            "exact match of programs, for benchmarks of code: an answer of ten tokens of its language or more",
         ),
         Policy(
             "any_ngram", 13, _QUESTION, Measure.ANYWHERE, 0.0, True,

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 from proctor.domain.errors import BadInputError
 from proctor.domain.exposure import TUNING_STAGES
-from proctor.exposure.corpus_file import CorpusFile, Piece, Unreadable
-from proctor.exposure.documents import columns_by_file, documents
+from proctor.exposure.corpus_file import CorpusFile
 from proctor.exposure.items import Part, ScannedItem
 from proctor.exposure.judging import StageItem
 from proctor.exposure.policies import Policy
-from proctor.exposure.scanned import SHOWN_SKIPPED, Counts, SkippedPlace
+from proctor.exposure.reading import Reading
+from proctor.exposure.scanned import Counts
 
 #: Items times documents: every document is compared with every item.
 MAX_PAIRS: Final = 20_000_000
@@ -50,49 +49,27 @@ def judge_stage_by_tokens(
     wanted = [_wanted(item) for item in items]
     best = [0.0] * len(items)
     exposed, answered = [False] * len(items), [False] * len(items)
-    count = size = skipped = unread = 0
-    places: list[SkippedPlace] = []
-    broken_off: list[tuple[str, str]] = []
-    by_file = columns_by_file(files, columns)
-    for file in files:
-        read = 0
-        batches = documents(Piece(file), by_file[file.path])
-        while True:
-            try:
-                batch = next(batches, None)
-            except Unreadable as error:
-                broken_off.append((file.path, str(error)))
-                unread += file.size_bytes - read
-                break
-            if batch is None:
-                break
-            read = batch.read_bytes
-            skipped += len(batch.skipped)
-            places += [SkippedPlace(file.path, *one) for one in batch.skipped]
-            raw, bounds = batch.data.tobytes(), batch.bounds.tolist()
-            for begin, end in pairwise(bounds):
-                count, size = count + 1, size + end - begin
-                if count * len(items) > MAX_PAIRS:
-                    raise BadInputError(
-                        f"the policy {policy.name} compares every document with every item, at most {MAX_PAIRS:,} "
-                        "pairs: take fewer, or another policy"
-                    )
-                text = raw[begin:end].decode("utf-8", "replace")
-                theirs, lowered = tokens(text), text.lower()
-                for place, item in enumerate(wanted):
-                    overlap = len(item.all & theirs) / max(1, len(item.all))
-                    has_answer, has_id = bool(item.answer) and item.answer <= theirs, item.item_id in lowered
-                    best[place] = max(best[place], overlap)
-                    answered[place] |= has_answer
-                    exposed[place] |= (
-                        has_answer and has_id if stage in TUNING_STAGES else has_answer or policy.is_past(overlap)
-                    )
+    reading = Reading(files, columns)
+    for number, document in enumerate(reading, 1):
+        if number * len(items) > MAX_PAIRS:
+            raise BadInputError(
+                f"the policy {policy.name} compares every document with every item, at most {MAX_PAIRS:,} "
+                "pairs: take fewer, or another policy"
+            )
+        text = document.data.decode("utf-8", "replace")
+        theirs, lowered = tokens(text), text.lower()
+        for place, item in enumerate(wanted):
+            overlap = len(item.all & theirs) / max(1, len(item.all))
+            has_answer, has_id = bool(item.answer) and item.answer <= theirs, item.item_id in lowered
+            best[place] = max(best[place], overlap)
+            answered[place] |= has_answer
+            exposed[place] |= has_answer and has_id if stage in TUNING_STAGES else has_answer or policy.is_past(overlap)
     judged = [
         StageItem(containment=best[place], longest_run=0, is_exposed=exposed[place], has_label=answered[place],
                   is_scorable=bool(wanted[place].all))
         for place in range(len(items))
     ]  # fmt: skip
-    return judged, Counts(count, size, skipped, tuple(places[:SHOWN_SKIPPED]), unread, tuple(broken_off))
+    return judged, reading.counts
 
 
 def _wanted(item: ScannedItem) -> _Tokens:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tests.fuzz.target import Target
-from tests.fuzz.targets import admission, endpoints, files, messages, suites, texts
+from tests.fuzz.targets import admission, corpora, endpoints, files, messages, suites, texts
 
 TARGETS: dict[str, Target] = {
     target.name: target
-    for module in (suites, files, texts, endpoints, messages, admission)
+    for module in (suites, files, texts, corpora, endpoints, messages, admission)
     for target in module.TARGETS
 }

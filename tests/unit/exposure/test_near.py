@@ -106,9 +106,10 @@ def test_sentences_are_in_order_apart_and_leave_out_nothing_that_is_seen(text: s
     at = 0
     for one in found:
         assert at <= one.start < one.end
-        assert not text[at : one.start].strip(" \t\r\n\f\v\udcff")
+        assert text[one.start : one.end].strip()
+        assert not text[at : one.start].replace("\udcff", "").strip()
         at = one.end
-    assert not text[at:].strip(" \t\r\n\f\v\udcff")
+    assert not text[at:].replace("\udcff", "").strip()
 
 
 @given(st.text(max_size=200))

@@ -11,6 +11,7 @@ from proctor.text.overlap_words import overlap_form
 
 #: The byte between two columns of a document, as it is decoded (`surrogateescape`).
 COLUMN_END: Final = "\udcff"
+_SPACES: Final = COLUMN_END + "".join(chr(code) for code in range(0x3001) if chr(code).isspace())
 #: Marks at a sentence's end with the space after them, an empty line, a column's end.
 _END: Final = re.compile(r"[.?!][\"')\]*\u201d\u2019]{0,3}\s+|[\u3002\uff1f\uff01]|\n[ \t\r]*\n\s*|\udcff")
 #: A shorter one is a part of the next ("Mr.", "No."), unless nothing follows;
@@ -59,10 +60,10 @@ def _cut(text: str, begin: int, end: int) -> Iterator[Sentence]:
 
 
 def _trimmed(text: str, begin: int, end: int) -> Iterator[Sentence]:
-    inner = text[begin:end].strip(" \t\r\n\f\v" + COLUMN_END)
+    piece = text[begin:end].rstrip(_SPACES)
+    inner = piece.lstrip(_SPACES)
     if inner:
-        start = text.index(inner, begin)
-        yield Sentence(start, start + len(inner))
+        yield Sentence(begin + len(piece) - len(inner), begin + len(piece))
 
 
 def runs(found: Sequence[Sentence], least: int, most: int) -> Iterator[tuple[int, int]]:

@@ -65,27 +65,24 @@ def exposure_scan(question: ExposureQuestion, progress: Progress = lambda read, 
     missing = [name for name in ("numba", "msgspec") if importlib.util.find_spec(name) is None]
     if missing:
         raise BadInputError(f"scanning needs {' and '.join(missing)}: pip install 'proctor[exposure]'")
+    from proctor.exposure.code_overlap import judge_stage_by_code
     from proctor.exposure.corpus import corpus_files
     from proctor.exposure.items import read_items
-    from proctor.exposure.policies import POLICIES, Measure
+    from proctor.exposure.policies import POLICIES, WITHOUT_NGRAMS, Measure
     from proctor.exposure.report import check_skipped, exposure_report
     from proctor.exposure.token_overlap import judge_stage_by_tokens
 
     policy = POLICIES.get(question.policy)
     if policy is None:
         raise BadInputError(f"there is no policy {shown(question.policy)}; there are {', '.join(POLICIES)}")
-    if policy.measure is Measure.TOKENS and (question.ngram is not None or question.without_markup):
-        raise BadInputError(
-            f"the policy {policy.name} compares sets of tokens: --ngram and --without-markup are not for it"
-        )
+    if policy.measure in WITHOUT_NGRAMS and (question.ngram is not None or question.without_markup):
+        raise BadInputError(f"the policy {policy.name} compares tokens: --ngram and --without-markup are not for it")
     methods = near_methods(question.near)
     stages = {stage: corpus_files(patterns) for stage, patterns in _by_stage(question).items()}
     items = read_items(question.items)
-    if policy.measure is Measure.TOKENS:
-        judged = {
-            stage: judge_stage_by_tokens(items, files, question.columns, policy, stage)
-            for stage, files in stages.items()
-        }
+    if policy.measure in WITHOUT_NGRAMS:
+        judge = judge_stage_by_tokens if policy.measure is Measure.TOKENS else judge_stage_by_code
+        judged = {stage: judge(items, files, question.columns, policy, stage) for stage, files in stages.items()}
     else:
         judged = _by_ngrams(question, items, stages, policy, progress)
     report = exposure_report(
