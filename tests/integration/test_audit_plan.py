@@ -259,6 +259,33 @@ def test_fresh_items_are_counted_among_the_trials_and_their_tokens(
     assert "20 fresh items are asked beside the benchmark" in " ".join(asked["notes"])
 
 
+def _control(folder: Path, n: int) -> dict[str, Any]:
+    rows = [{"id": f"c{n}", "question": f"How many are {n} and {n} and {n}?", "answer": str(3 * n)} for n in range(n)]
+    (folder / "control.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return {"control_config": {"path": "control.jsonl"}}
+
+
+def test_control_items_are_counted_in_every_wording_and_their_noise_in_the_chances(
+    suite_file: Write, planned: Plan, tmp_path: Path
+) -> None:
+    without = planned(suite_file(items=300))
+    asked = planned(suite_file(items=300, **_control(tmp_path, 100)))
+    for row, before in zip(asked["rows"], without["rows"], strict=True):
+        assert row["trials"] == before["trials"] + 100 * (1 + row["variants"])
+        assert row["prompt_tokens"] > before["prompt_tokens"]
+        assert row["approval_chance"] < before["approval_chance"]
+        assert row["detectable_share"] > before["detectable_share"]
+    assert "100 control items are reworded and asked in both wordings" in " ".join(asked["notes"])
+
+
+def test_a_plan_with_too_few_control_items_says_that_it_can_only_review(
+    suite_file: Write, planned: Plan, tmp_path: Path
+) -> None:
+    asked = planned(suite_file(items=300, **_control(tmp_path, 19)))
+    assert {row["approval_chance"] for row in asked["rows"]} == {0.0}
+    assert "fewer than 20 control items" in " ".join(asked["notes"])
+
+
 def test_the_plan_says_what_an_approval_would_rest_on_and_how_the_items_look(
     suite_file: Write, planned: Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

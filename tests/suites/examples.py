@@ -61,6 +61,11 @@ def _of_fresh(field: str, value: Any, *, subject: bool = False) -> Any:
     return pytest.param(change, id=f"fresh {field}")
 
 
+def _of_control(field: str, value: Any, *, subject: bool = False) -> Any:
+    change = Change(f"control_config.{field}", value, {"control_config.path": "control.jsonl"}, subject)
+    return pytest.param(change, id=f"control {field}")
+
+
 CHANGES = [
     _change("$schema", "https://schemas.example/audit-suite/v1.0", subject=True),
     _change("audit_suite_id", "other", subject=True),
@@ -182,6 +187,13 @@ CHANGES = [
     _of_fresh("question_field", "text"),
     _of_fresh("choices_field", "options"),
     _of_fresh("target_field", "right"),
+    _of_control("path", "other.jsonl", subject=True),
+    _of_control("sample_size", 100),
+    _of_control("id_field", "name"),
+    _of_control("question_field", "text"),
+    _of_control("choices_field", "options"),
+    _of_control("target_field", "right"),
+    _of_control("cluster_field", "passage"),
 ]
 #: These have one value only, so that there is no other to change them to.
 UNCHANGEABLE = {"metric_config.name", "protocol_config.templates", f"{_CHECK}.decoding.seed"}
@@ -193,7 +205,8 @@ NOT_WRITTEN = {
     "perturbation_config.min_margin", "dataset_config.cluster_field",
 }  # fmt: skip
 #: Of a section that is absent by default.
-ABSENT = {place.dotted for place in all_places() if place.dotted.startswith((f"{_CHECK}.", "fresh_config."))}
+_OPTIONAL = (f"{_CHECK}.", "fresh_config.", "control_config.")
+ABSENT = {place.dotted for place in all_places() if place.dotted.startswith(_OPTIONAL)}
 #: What an audit may use is no part of what it finds.
 BESIDE_THE_CARD = {"budget_config.max_trials": 10, "budget_config.max_tokens": 10, "budget_config.max_cost": 0.5}
 

@@ -37,9 +37,12 @@ class ContentDigests(Frozen):
     panel: str | None = added(None, since=3)
     """Digest of the file of what reference models answered; None where the suite names none that could be read."""
 
+    control: str | None = added(None, since=4)
+    """Digest of the file of control items; None where the suite names none that could be read."""
+
     def of_benchmark(self) -> Self:
         """Those of the benchmark and its rewordings alone."""
-        return self.model_copy(update={"fresh": None, "panel": None})
+        return self.model_copy(update={"fresh": None, "panel": None, "control": None})
 
 
 class ProtocolCard(Frozen):
@@ -113,6 +116,13 @@ def protocol_card(
         fresh_run = {"fresh_path": section.pop("path"), "panel_path": section.pop("panel_path")}
         digests = {"content_digest": contents.fresh, "panel_digest": contents.panel}
         fresh_asked = {"fresh": {**section, **digests}}
+    # Nor this.
+    control_run: dict[str, Any] = {}
+    control_asked: dict[str, Any] = {}
+    if suite.control is not None:
+        section = plain["control_config"]
+        control_run = {"control_path": section.pop("path")}
+        control_asked = {"control": {**section, "content_digest": contents.control}}
     limits = {
         key: governance.pop(key) for key in ("review_required_above_cs", "block_deployment_above_contaminated_pct")
     }
@@ -140,6 +150,7 @@ def protocol_card(
                 "rewordings_path": rewordings_path,
                 "calibration_path": calibration_path,
                 **fresh_run,
+                **control_run,
                 "paraphraser": paraphraser_run,
                 "router": router_run,
                 **({"solvers": solvers_run} if solvers_run else {}),
@@ -158,6 +169,7 @@ def protocol_card(
             "scoring": scoring,
             "limits": limits,
             **fresh_asked,
+            **control_asked,
             **profile,
         },
         plugins=plugins_of(suite),

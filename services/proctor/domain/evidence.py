@@ -143,6 +143,31 @@ class CleanControl(Frozen):
     conclusion: str
 
 
+class ControlItems(Frozen):
+    """Items that cannot have leaked, asked in both wordings, and what the benchmark's lost beyond them."""
+
+    n_selected: int
+    """Control items of the audit."""
+    n_reworded: int
+    """Those with an admitted rewording."""
+    n_items: int
+    """Those answered in both wordings."""
+    problems: tuple[str, ...]
+    """Why they do not tell what rewording costs, so that nothing is concluded; empty where they do."""
+    incomparable: tuple[str, ...]
+    """Why their two arms are not comparable; empty where they are."""
+    arms: tuple[ArmAccuracy, ...]
+    """Both arms, as they were answered."""
+    excess: ControlledInflation
+    """What the limits are held against."""
+    items_needed_to_approve: int | None
+    """Benchmark items at which this excess and spread, with control items in proportion, would let both upper bounds
+    fall within their limits; None: never."""
+    clusters: ClusterCount | None = Field(default=None, exclude_if=lambda clusters: clusters is None)
+    """Of the control items, where they come in such."""
+    conclusion: str
+
+
 class PerturbationEvidence(HypothesisEvidence):
     """Canonical against reworded: suspicious when the canonical wording is answered better."""
 
@@ -170,6 +195,8 @@ class PerturbationEvidence(HypothesisEvidence):
     """Items at which this D and spread would let both upper bounds fall within their limits; None: never."""
     control: CleanControl | None = Field(default=None, exclude_if=lambda control: control is None)
     """Difference-in-differences against a clean model, where one is on record; not written otherwise."""
+    control_items: ControlItems | None = Field(default=None, exclude_if=lambda control: control is None)
+    """The same against control items, where the suite has some: it is what decides then. Not written otherwise."""
     clusters: ClusterCount | None = Field(default=None, exclude_if=lambda clusters: clusters is None)
     """What the figures are over where items come in clusters; not written where each is one of its own."""
     unnamed_groups: ItemGroups | None = Field(default=None, exclude_if=lambda groups: groups is None)

@@ -159,6 +159,15 @@ class ParaphraserFacts(Frozen):
     """Those of them to which no answer came."""
 
 
+class ControlAsked(Frozen):
+    """Control items, and what they were reworded into."""
+
+    items: str
+    """Digest of the ItemIndex."""
+    variants: str
+    """Digest of the VariantIndex."""
+
+
 class AuditManifest(Frozen):
     """Everything the scorer needs, by reference."""
 
@@ -189,3 +198,5 @@ class AuditManifest(Frozen):
     """Digest of the ItemIndex of the fresh items; None where the suite asks none."""
     panel: str | None = added(None, since=2)
     """Digest of the Panel of reference models that answered both; None where the suite names none."""
+    control: ControlAsked | None = added(None, since=3)
+    """The control items and their rewordings; None where the suite asks none."""

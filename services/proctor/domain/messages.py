@@ -138,6 +138,8 @@ class BuildVariants(Message):
     """The variants are there, and the solvers were asked: which are held."""
     questions: str | None = added(None, since=2)
     """Digest of the QuestionSet of the whole benchmark, where the gate keeps a margin to its other items."""
+    control: str | None = added(None, since=3)
+    """Digest of the ItemIndex of the control items, which are reworded alike, where the suite has such."""
 
 
 class VariantsBuilt(Message):
@@ -152,6 +154,8 @@ class VariantsBuilt(Message):
     error: str | None = None
     checked: bool = added(False, since=2)
     """Whether the answering check has been made of `variants`."""
+    control: str | None = added(None, since=3)
+    """Digest of the VariantIndex of the control items, where the suite has such."""
 
 
 class ShardToRun(Frozen):
@@ -179,6 +183,8 @@ class RunShards(Message):
     priority: Priority = Priority.NORMAL
     fresh: bool = added(False, since=2)
     """Whether fresh items are among what is asked: a worker of before there were any cannot read their shards."""
+    control: bool = added(False, since=3)
+    """The same of control items."""
 
     @property
     def queue(self) -> str:
@@ -230,6 +236,8 @@ class GradeShards(Message):
     shards: tuple[AnsweredShard, ...] = Field(min_length=1)
     fresh: str | None = added(None, since=2)
     """Digest of the ItemIndex of the fresh items, where the suite asks such."""
+    control: str | None = added(None, since=3)
+    """Digest of the ItemIndex of the control items, where the suite asks such."""
 
 
 class ShardsGraded(Message):
@@ -256,6 +264,8 @@ class ScoreAudit(Message):
     """Digest of the AuditManifest in the artifact store."""
     fresh: bool = added(False, since=2)
     """Whether the manifest names fresh items, of which an earlier scorer knows nothing."""
+    control: bool = added(False, since=3)
+    """The same of control items."""
 
 
 class AuditScored(Message):

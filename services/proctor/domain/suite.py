@@ -6,7 +6,7 @@ part of the suite once loaded, so it is printed and fingerprinted like a value t
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
@@ -22,14 +22,14 @@ from proctor.domain.plugins import handed_in
 from proctor.domain.profiles import STANDARD, ProfileName
 from proctor.domain.record.sign_off import MAX_APPROVAL_DAYS
 from proctor.domain.routing import ProtocolSection
+from proctor.domain.shared_context import SHARED_CONTEXT
 from proctor.domain.strategies import NO_VARIANT, STRATEGIES, calls_for
 from proctor.domain.suite_budget import BudgetSection
+from proctor.domain.suite_control import ControlSection
 from proctor.domain.suite_fresh import FreshSection
 from proctor.domain.suite_types import SERVED_NAME_WORDS, ContentHash, Endpoint, Fraction, Percent, Seed
 from proctor.domain.trial import Decoding
 
-#: Instead of a column: the items that share a passage, a table or a template word for word are a cluster.
-SHARED_CONTEXT: Final = "@context"
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 _NAME_WORDS = Words(alphabet="letters, digits, '.', '_' and '-', after a letter or digit")
 
@@ -374,6 +374,9 @@ class Suite(Frozen):
     fresh: Annotated[FreshSection | None, Words(example="{…} with path")] = Field(
         default=None, alias="fresh_config", exclude_if=lambda fresh: fresh is None
     )
+    control: Annotated[ControlSection | None, Words(example="{…} with path")] = Field(
+        default=None, alias="control_config", exclude_if=lambda control: control is None
+    )
 
     @property
     def required_channels(self) -> tuple[str, ...]:
@@ -398,6 +401,17 @@ class Suite(Frozen):
                     "allowed": allowed,
                     "mend": "a share that is allowed cannot block: raise the first or lower the second",
                 },
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _control_items_pass_the_same_gate(self) -> Self:
+        if self.control is not None and self.perturbation.answering_check is not None:
+            raise PydanticCustomError(
+                "unchecked_control",
+                "has control_config beside perturbation_config.answering_check, which is made of the benchmark's "
+                "rewordings alone",
+                {"mend": "leave one of them out: control items tell something only where they pass the same gate"},
             )
         return self
 

@@ -57,6 +57,7 @@ def content_digests(suite: Suite, base: Path, bundle: Path, benchmarks: Path | N
         calibration=file_digest(base / calibration) if calibration is not None else None,
         fresh=file_digest(base / suite.fresh.path) if suite.fresh is not None else None,
         panel=file_digest(base / panel) if (panel := panel_path(suite)) is not None else None,
+        control=file_digest(base / suite.control.path) if suite.control is not None else None,
     )
 
 

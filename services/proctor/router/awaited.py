@@ -54,9 +54,15 @@ def request_of(audit: AuditView) -> Message | None:
             contents=inputs.contents.of_benchmark(),
             rewrites=inputs.rewrites,
             check=_to_check(audit),
+            control=inputs.control,
         )
     if audit.record.state is AuditState.SCORING and inputs.manifest is not None:
-        return ScoreAudit(audit_id=audit.audit_id, manifest=inputs.manifest, fresh=inputs.fresh is not None)
+        return ScoreAudit(
+            audit_id=audit.audit_id,
+            manifest=inputs.manifest,
+            fresh=inputs.fresh is not None,
+            control=inputs.control is not None,
+        )
     return None
 
 

@@ -74,6 +74,8 @@ class AuditInputs(Frozen):
     """Digest of the ItemIndex of the fresh items, where the suite asks such."""
     panel: str | None = added(None, since=3)
     """Digest of the Panel of reference models, where the suite names one."""
+    control: str | None = added(None, since=4)
+    """Digest of the ItemIndex of the control items, where the suite asks such."""
 
     model_digest: str | None = None
     model_digest_verified: bool = False
@@ -90,6 +92,8 @@ class AuditInputs(Frozen):
     """Where the answering check is with each solver that was begun to be asked. Not written where there is none."""
     variants: str | None = None
     """Digest of the VariantIndex. It stays what it is from then on, whatever becomes of the variant library."""
+    control_variants: str | None = added(None, since=4)
+    """Digest of the VariantIndex of the control items, once `variants` are there."""
     transmissions: int = 1
     """Times that the routers were begun to be asked; one in which none of them answered is asked again as another."""
     transmitted: str | None = None

@@ -17,10 +17,21 @@ from proctor.router.submit.prompt_sizes import bounded_prompt
 from proctor.text.prompt import utf8_bytes
 
 
-def plan_trials(items: Sequence[Item], variants: Sequence[Variant], prompt: PromptSection) -> Iterator[Trial]:
+def plan_trials(
+    items: Sequence[Item],
+    variants: Sequence[Variant],
+    prompt: PromptSection,
+    arms: tuple[Arm, Arm] = (Arm.CANONICAL, Arm.PERTURBED),
+) -> Iterator[Trial]:
     """One canonical trial an item that has a variant, and one trial a variant; each is made when it is asked for.
 
     An item without a variant is not asked: nothing could be compared with its answer.
+
+    Args:
+        items: in the order in which they are asked.
+        variants: of the items.
+        prompt: how an item becomes a prompt.
+        arms: those of the canonical wording and of the others.
 
     Raises:
         BadInputError: when a prompt would be too large (`proctor.router.submit.prompt_sizes`).
@@ -33,14 +44,14 @@ def plan_trials(items: Sequence[Item], variants: Sequence[Variant], prompt: Prom
         if not rewordings:
             continue
         yield Trial(
-            arm=Arm.CANONICAL,
+            arm=arms[0],
             item_id=item.item_id,
             prompt=bounded_prompt(prompt, item.item_id, item.question, item.choices),
             choices=item.choices,
         )
         for variant in rewordings:
             yield Trial(
-                arm=Arm.PERTURBED,
+                arm=arms[1],
                 item_id=item.item_id,
                 variant_id=variant.variant_id,
                 prompt=bounded_prompt(prompt, item.item_id, variant.question, variant.choices, variant.labels),

@@ -185,8 +185,9 @@ def variants_built(message: VariantsBuilt) -> None:
             if dispatcher.advance(audit, Cause.REWORDED, state, proposed=proposed):
                 dispatcher.go_on(dispatcher.view(audit.audit_id))
     elif message.variants is not None:
-        state = state_to_go_on_in(audit.changed(variants=message.variants))
-        if dispatcher.advance(audit, Cause.REWORDED, state, variants=message.variants):
+        made: dict[str, Any] = {"variants": message.variants, "control_variants": message.control}
+        state = state_to_go_on_in(audit.changed(**made))
+        if dispatcher.advance(audit, Cause.REWORDED, state, **made):
             dispatcher.go_on(dispatcher.view(audit.audit_id))
     elif message.prompts is not None:
         dispatcher.begin_round(audit, message.prompts)

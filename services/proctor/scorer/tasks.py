@@ -12,7 +12,7 @@ from proctor import __version__
 from proctor.domain.canonical import bytes_digest
 from proctor.domain.decision import DecisionEvent
 from proctor.domain.errors import ProctorError
-from proctor.domain.manifest import AuditManifest
+from proctor.domain.manifest import AuditManifest, VariantIndex
 from proctor.domain.messages import AuditScored, GradeShards, ScoreAudit, ShardsGraded
 from proctor.domain.panel import Panel
 from proctor.domain.record.sign_off import ApprovalTerms
@@ -28,7 +28,7 @@ from proctor.runtime.records.decision_log import NoKey
 from proctor.runtime.records.decisions import decision_of
 from proctor.runtime.signing import Ed25519Key, open_signing_key
 from proctor.runtime.traces import tracing
-from proctor.scorer.channels.channel import ChannelInputs, FreshAsked
+from proctor.scorer.channels.channel import ChannelInputs, ControlAsked, FreshAsked
 from proctor.scorer.channels.registry import files_of
 from proctor.scorer.grading.ahead import RecentGrades, grade_and_store
 from proctor.scorer.grading.loading import StoredMessages, StoredStage, load_rows, load_shown
@@ -77,7 +77,7 @@ def grade_shards(message: GradeShards) -> None:
     """
     store = worker_artifacts()
     try:
-        targets = _targets.get(store, message.items, message.extractor, message.fresh)
+        targets = _targets.get(store, message.items, message.extractor, message.fresh, message.control)
     except (ProctorError, ValidationError) as error:
         logger.warning("audit %s: nothing is graded before its end: %s", message.audit_id, error)
         return
@@ -97,13 +97,22 @@ def _decide(audit_id: str, manifest: AuditManifest) -> DecisionEvent:
     manifest = manifest.model_copy(update={"answered": _recent.filled_in(manifest.answered)})
     items, variants = StoredItems(store, manifest.items), StoredVariants(store, manifest.variants)
     made = variants.summary()
-    targets = _targets.get(store, manifest.items, suite.metric.extractor, manifest.fresh)
+    beside = manifest.fresh, None if manifest.control is None else manifest.control.items
+    targets = _targets.get(store, manifest.items, suite.metric.extractor, *beside)
     with tracing.span("load grades"):
         rows = load_rows(store, manifest, targets)
     clean_models = OnRecord(made.controls, manifest.model_digest, variants.index.rewordings_digest)
     stages = {kind: StoredStage(store, digest) for kind, digest in manifest.asked.items()}
-    asked = _fresh(store, manifest)
-    inputs = ChannelInputs(suite, items, rows, clean_models, StoredMessages(store, manifest), stages, asked)
+    inputs = ChannelInputs(
+        suite,
+        items,
+        rows,
+        clean_models,
+        StoredMessages(store, manifest),
+        stages,
+        _fresh(store, manifest),
+        _control(store, manifest),
+    )
     with tracing.span("weigh"):
         result = score(inputs)
     decision = with_origin(result.decision, manifest.card)
@@ -154,6 +163,14 @@ def _fresh(store: ArtifactStore, manifest: AuditManifest) -> FreshAsked | None:
         return None
     panel = None if manifest.panel is None else get_model(store, manifest.panel, Panel)
     return FreshAsked(StoredItems(store, manifest.fresh), panel)
+
+
+def _control(store: ArtifactStore, manifest: AuditManifest) -> ControlAsked | None:
+    """The control items of an audit; None where it asked none."""
+    if manifest.control is None:
+        return None
+    reworded = get_model(store, manifest.control.variants, VariantIndex)
+    return ControlAsked(StoredItems(store, manifest.control.items), reworded.n_items_with_variants)
 
 
 def _signing_key() -> Ed25519Key | NoKey:

@@ -184,7 +184,7 @@ def grounds(
     harder than it looks for everybody, or easier for everybody, and only the control says so.
 
     Args:
-        past: a reason for each limit that D or the Contamination Score is past, as `channel.limits_passed` gives them.
+        past: a reason for each limit that D or the Contamination Score is past, as `held.limits_passed` gives them.
     """
     if control is None:
         return Grounds(past, ())

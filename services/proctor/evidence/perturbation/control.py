@@ -200,6 +200,50 @@ def control_items_needed(
     return smallest_count(enough)
 
 
+def items_needed_beyond(
+    benchmark: PairedAnswers,
+    control: PairedAnswers,
+    *,
+    max_inflation: float,
+    max_contamination_score: float,
+    level: float,
+) -> int | None:
+    """Benchmark items at which answers in these proportions, with control items in the same ratio as now, put both
+    upper bounds of the excess within their limits; None for never. The limit of inflation is in points.
+
+    As `items_needed_to_approve` of one sample: an estimate at or past its limit stays there.
+    """
+    if benchmark.n == 0 or control.n == 0:
+        return None
+    sums = _both(benchmark, control)
+    if min(one.freedom for one in sums) <= 0:
+        return None
+
+    def bounds(factor: float) -> tuple[Estimate, Estimate]:
+        first, second = (one.scaled(factor) for one in sums)
+        contrast = _points(first.with_pseudo_items(), second.with_pseudo_items(), (first.freedom, second.freedom))
+        inflation = inflation_estimate(first, level), inflation_estimate(second, level)
+        scores = score_estimate(first, level), score_estimate(second, level)
+        return _excess_inflation(inflation, contrast, level), _excess_score(scores, level)
+
+    inflation, score = bounds(1.0)
+    if inflation.value is None or score.value is None:
+        return None
+    if inflation.value >= max_inflation or score.value >= max_contamination_score:
+        return None
+
+    def enough(items: int) -> bool:
+        inflation, score = bounds(items / benchmark.n)
+        return (
+            inflation.high is not None
+            and inflation.high <= max_inflation
+            and score.high is not None
+            and score.high <= max_contamination_score
+        )
+
+    return smallest_count(enough)
+
+
 def _found(excess: float, benchmark: Sums, control: Sums, alpha: float, power: float) -> bool:
     first, second = benchmark.with_pseudo_items(), control.with_pseudo_items()
     # Leaked items bring their own spread with them: see `minimum_detectable_inflation`.

@@ -36,6 +36,14 @@ class FreshAsked(NamedTuple):
     """What reference models answered to these and to the benchmark; None where the suite names none."""
 
 
+class ControlAsked(NamedTuple):
+    """The control items of an audit."""
+
+    items: Sequence[Item]
+    n_reworded: int
+    """Those of them with an admitted rewording."""
+
+
 @dataclass(frozen=True)
 class ChannelInputs:
     """What there is to compute a channel from."""
@@ -53,6 +61,8 @@ class ChannelInputs:
     """What was asked and said in the stages of plug-ins, by the stage's kind."""
     fresh: FreshAsked | None = None
     """None where the suite asks no fresh items."""
+    control: ControlAsked | None = None
+    """None where the suite asks no control items."""
 
 
 class NotAudited(NamedTuple):

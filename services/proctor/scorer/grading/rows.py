@@ -48,7 +48,7 @@ class Rows(NamedTuple):
     """Columns of equal length, a row a trial, each trial once."""
 
     item_ids: Sequence[str]
-    """All items of the audit, the fresh ones after the benchmark's; a row's item is a place in it."""
+    """All items of the audit, the benchmark's before those asked beside it; a row's item is a place in it."""
     arms: Bytes
     items: Places
     states: Bytes
