@@ -286,6 +286,21 @@ def test_a_plan_with_too_few_control_items_says_that_it_can_only_review(
     assert "fewer than 20 control items" in " ".join(asked["notes"])
 
 
+def test_replicates_multiply_trials_tokens_and_cost_and_leave_the_chances(
+    suite_file: Write, planned: Plan, tmp_path: Path
+) -> None:
+    once = planned(suite_file(items=60, **_control(tmp_path, 30), decoding_config={"temperature": 0.7}))
+    often = planned(
+        suite_file(items=60, **_control(tmp_path, 30), decoding_config={"temperature": 0.7, "replicates": 4})
+    )
+    for row, before in zip(often["rows"], once["rows"], strict=True):
+        assert row["trials"] == 4 * before["trials"]
+        assert row["prompt_tokens"] == pytest.approx(4 * before["prompt_tokens"], abs=4)
+        assert row["output_tokens_at_most"] == 4 * before["output_tokens_at_most"]
+        assert row["approval_chance"] == before["approval_chance"]
+    assert "is asked 4 times, which trials, tokens and cost count" in " ".join(often["notes"])
+
+
 def test_the_plan_says_what_an_approval_would_rest_on_and_how_the_items_look(
     suite_file: Write, planned: Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

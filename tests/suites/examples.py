@@ -187,6 +187,7 @@ CHANGES = [
     _of_fresh("question_field", "text"),
     _of_fresh("choices_field", "options"),
     _of_fresh("target_field", "right"),
+    _change("decoding_config.replicates", 3, decoding_config__temperature=0.5),
     _of_control("path", "other.jsonl", subject=True),
     _of_control("sample_size", 100),
     _of_control("id_field", "name"),
@@ -202,7 +203,7 @@ PLUGINS = {"protocol_config.stages"}
 #: Not written where it stands at its default, so that suites keep the bytes of the time before it.
 NOT_WRITTEN = {
     "governance.profile", "governance.approval_expires_after_days", "governance.approval_ends_when_superseded",
-    "perturbation_config.min_margin", "dataset_config.cluster_field",
+    "perturbation_config.min_margin", "dataset_config.cluster_field", "decoding_config.replicates",
 }  # fmt: skip
 #: Of a section that is absent by default.
 _OPTIONAL = (f"{_CHECK}.", "fresh_config.", "control_config.")

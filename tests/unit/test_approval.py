@@ -141,9 +141,10 @@ def test_every_simulated_decision_beside_control_items_is_the_gates_own(family: 
         counts = zip(simulated.benchmark.counts, simulated.control.counts, strict=True)
         for (benchmark, control), approve, block in zip(counts, approved, blocked, strict=True):
             paired = answers_of(benchmark)
-            rows = list(as_answers(answers_of(control)))
-            ids = sorted({row.item_id for row in rows})
-            weighed = weigh_control_items(paired, rows, ids, of.scoring, n_reworded=len(ids))
+            other = answers_of(control)
+            weighed = weigh_control_items(
+                paired, other, as_answers(other), of.scoring, n_selected=other.n, n_reworded=other.n
+            )
             result = perturbation_evidence(paired, of.scoring, of.governance, None, control_items=weighed)
             decision = decide(Evidence(perturbation=result, protocol=COMPARABLE, not_audited={}), of).outcome
             assert approve == (decision is DecisionOutcome.APPROVE)

@@ -18,7 +18,7 @@ from proctor.domain.evidence import Evidence, PerturbationEvidence
 from proctor.domain.trial import Arm, Outcome
 from proctor.evidence.answers import Answer, PairedAnswers
 from proctor.evidence.perturbation.channel import perturbation_evidence
-from proctor.evidence.perturbation.control_items import MIN_CONTROL_ITEMS, weigh_control_items
+from proctor.evidence.perturbation.control_items import MIN_CONTROL_ITEMS, pair_control, weigh_control_items
 from proctor.evidence.perturbation.held import Held
 from proctor.scorer.channels.control_section import control_section
 from proctor.scorer.policy import decide
@@ -52,7 +52,14 @@ def weighed(
     rows = control if isinstance(control, list) else list(as_answers(control))
     ids = sorted({row.item_id for row in rows})
     ids += [f"unasked-{n}" for n in range((selected or len(ids)) - len(ids))]
-    found = weigh_control_items(benchmark, rows, ids, of.scoring, n_reworded=len({row.item_id for row in rows}))
+    found = weigh_control_items(
+        benchmark,
+        pair_control(rows, ids),
+        rows,
+        of.scoring,
+        n_selected=len(ids),
+        n_reworded=len({row.item_id for row in rows}),
+    )
     return perturbation_evidence(benchmark, of.scoring, of.governance, None, control_items=found)
 
 
@@ -215,14 +222,10 @@ def test_clusters_of_the_benchmark_widen_the_difference_although_those_of_the_co
 def test_control_items_in_few_clusters_of_their_own_say_nothing() -> None:
     rng = np.random.default_rng(10)
     control = draw(rng, 200)
-    of, ids = suite(), list(control.item_ids)
+    clusters = {item: f"passage {place // 40}" for place, item in enumerate(control.item_ids)}
+    grouped = pair_control(as_answers(control), control.item_ids, clusters)
     found = weigh_control_items(
-        draw(rng, 1_000),
-        as_answers(control),
-        ids,
-        of.scoring,
-        n_reworded=200,
-        clusters={item: f"passage {place // 40}" for place, item in enumerate(ids)},
+        draw(rng, 1_000), grouped, as_answers(control), suite().scoring, n_selected=200, n_reworded=200
     )
     assert found.problems
     assert "5 clusters" in found.problems[0]

@@ -13,6 +13,7 @@ from proctor.domain.channel_results import Verdict as Verdict
 from proctor.domain.channels import BEYOND_WORDING
 from proctor.domain.decision import DecisionOutcome
 from proctor.domain.estimate import Estimate as Estimate
+from proctor.domain.lottery import Lottery
 from proctor.domain.noise import NoiseSummary, RouterSetting
 from proctor.domain.scope import Scope
 
@@ -68,6 +69,11 @@ class ItemEvidence(Frozen):
     canonical_correct: bool
     perturbed_correct: int
     perturbed_total: int
+    canonical_right: int | None = Field(default=None, exclude_if=lambda right: right is None)
+    """Right answers of `canonical_asked` to the canonical wording, where each wording was asked several times:
+    `canonical_correct` is then that most are right, and the counts of rewordings are of answers. Not written
+    otherwise."""
+    canonical_asked: int | None = Field(default=None, exclude_if=lambda asked: asked is None)
     suspicion: float = Field(ge=0.0, le=1.0)
     rank: int | None = None
     """1 is the most suspected item; None without suspicion, and in documents of before there were ranks."""
@@ -143,6 +149,30 @@ class CleanControl(Frozen):
     conclusion: str
 
 
+class Replicates(Frozen):
+    """What several answers to each prompt tell beside the comparison, in which they count as one item's."""
+
+    n_replicates: int
+    """Most answers to a wording."""
+    n_answers: int
+    variance_of_items: float
+    """Of a right answer (0 or 1): between items."""
+    variance_of_wordings: float
+    """Between an item's wordings."""
+    variance_of_answers: float
+    """Between the answers to one wording."""
+    standard_error_points: float | None
+    """Of D; None where no wording has two answers."""
+    standard_error_once_points: float | None
+    """What it would be about, were each wording asked once."""
+    standard_error_at_best_points: float | None
+    """What it would be about, were each wording asked without end."""
+    lottery: Lottery | None
+    """The first answer to each canonical wording against a strict majority of the others; None with fewer than two
+    others."""
+    conclusion: str
+
+
 class ControlItems(Frozen):
     """Items that cannot have leaked, asked in both wordings, and what the benchmark's lost beyond them."""
 
@@ -197,6 +227,8 @@ class PerturbationEvidence(HypothesisEvidence):
     """Difference-in-differences against a clean model, where one is on record; not written otherwise."""
     control_items: ControlItems | None = Field(default=None, exclude_if=lambda control: control is None)
     """The same against control items, where the suite has some: it is what decides then. Not written otherwise."""
+    replicates: Replicates | None = Field(default=None, exclude_if=lambda replicates: replicates is None)
+    """Where each prompt was asked several times; not written otherwise."""
     clusters: ClusterCount | None = Field(default=None, exclude_if=lambda clusters: clusters is None)
     """What the figures are over where items come in clusters; not written where each is one of its own."""
     unnamed_groups: ItemGroups | None = Field(default=None, exclude_if=lambda groups: groups is None)

@@ -185,6 +185,8 @@ class RunShards(Message):
     """Whether fresh items are among what is asked: a worker of before there were any cannot read their shards."""
     control: bool = added(False, since=3)
     """The same of control items."""
+    replicates: int = added(1, since=3)
+    """How often each prompt is asked, each time by a seed of its own (`proctor.domain.replicates`)."""
 
     @property
     def queue(self) -> str:
@@ -266,6 +268,8 @@ class ScoreAudit(Message):
     """Whether the manifest names fresh items, of which an earlier scorer knows nothing."""
     control: bool = added(False, since=3)
     """The same of control items."""
+    replicates: int = added(1, since=3)
+    """How often each prompt was asked; an earlier scorer takes more answers for a mistake."""
 
 
 class AuditScored(Message):

@@ -21,6 +21,7 @@ from proctor.domain.levels import SIGNIFICANCE_ALPHA
 from proctor.domain.plugins import handed_in
 from proctor.domain.profiles import STANDARD, ProfileName
 from proctor.domain.record.sign_off import MAX_APPROVAL_DAYS
+from proctor.domain.replicates import AnswerDecoding
 from proctor.domain.routing import ProtocolSection
 from proctor.domain.shared_context import SHARED_CONTEXT
 from proctor.domain.strategies import NO_VARIANT, STRATEGIES, calls_for
@@ -367,7 +368,7 @@ class Suite(Frozen):
     governance: GovernanceSection = Field(default_factory=GovernanceSection)
     prompt: PromptSection = Field(default_factory=PromptSection, alias="prompt_config")
     protocol: ProtocolSection = Field(default_factory=ProtocolSection, alias="protocol_config")
-    decoding: Decoding = Field(default_factory=Decoding, alias="decoding_config")
+    decoding: AnswerDecoding = Field(default_factory=AnswerDecoding, alias="decoding_config")
     metric: MetricSection = Field(default_factory=MetricSection, alias="metric_config")
     budget: BudgetSection = Field(default_factory=BudgetSection, alias="budget_config")
     # Not written where it is absent, so that suites keep the fingerprints of the time before it.
@@ -414,6 +415,24 @@ class Suite(Frozen):
                 {"mend": "leave one of them out: control items tell something only where they pass the same gate"},
             )
         return self
+
+    @model_validator(mode="after")
+    def _replicates_are_weighed(self) -> Self:
+        other = next((what for what, holds in self._asked_once if holds), None)
+        if self.decoding.replicates > 1 and other is not None:
+            raise PydanticCustomError(
+                "unweighed_replicates",
+                "has decoding_config.replicates beside {other}, which takes each prompt as asked once",
+                {"other": other, "mend": "leave one of them out"},
+            )
+        return self
+
+    @property
+    def _asked_once(self) -> tuple[tuple[str, bool], ...]:
+        return (
+            ("scoring_config.method per_item_t_test", self.scoring.method == "per_item_t_test"),
+            ("protocol_config.protocol router_worker", self.protocol.asks_routers),
+        )
 
     @model_validator(mode="after")
     def _no_solver_is_audited(self) -> Self:

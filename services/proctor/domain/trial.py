@@ -61,6 +61,8 @@ class Arm(StrEnum):
 
 #: The arms in which the benchmark's items are asked themselves, in some wording.
 DIRECT_ARMS: Final = frozenset({Arm.CANONICAL, Arm.PERTURBED})
+#: The same, the canonical wording first.
+WORDED_ARMS: Final = (Arm.CANONICAL, Arm.PERTURBED)
 #: Those in which control items are asked as the benchmark's are, the canonical wording first.
 CONTROL_ARMS: Final = (Arm.CONTROL_CANONICAL, Arm.CONTROL_PERTURBED)
 #: Those in which routers pass them on.

@@ -31,7 +31,7 @@ class ItemsBeside(NamedTuple):
 
 def load_beside(
     section: FreshSection | ControlSection,
-    kind: str,
+    field: str,
     dataset: DatasetSection,
     base: Path,
     benchmark: Sequence[Item],
@@ -42,7 +42,7 @@ def load_beside(
 
     Args:
         section: names them.
-        kind: what they are, as the section is called without `_config`.
+        field: the section's name in the suite.
         dataset: the benchmark's section, of which what this one leaves out is taken.
         base: the folder to which a relative path is relative, the suite file's.
         benchmark: every item of the benchmark, of which none may be among them.
@@ -51,6 +51,7 @@ def load_beside(
     Raises:
         BadInputError: when they cannot be read, or share an id or a question with the benchmark.
     """
+    kind = field.removesuffix("_config")
     as_dataset = DatasetSection(
         # An item without an id is named after this and its place, which must not be a name in the benchmark.
         benchmark_name=f"{dataset.benchmark_name[: 127 - len(kind)]}-{kind}",
@@ -69,31 +70,32 @@ def load_beside(
         loaded = load_items(as_dataset, base, base)
     except BadInputError as error:
         # The words of a reader of benchmarks, about another section.
-        raise BadInputError(str(error).replace("dataset_config.", f"{kind}_config.")) from None
-    _hold_apart(loaded.items, benchmark, kind)
-    notes = tuple(f"{kind}_config: {note}" for note in loaded.notes(as_dataset))
+        raise BadInputError(str(error).replace("dataset_config.", f"{field}.")) from None
+    _hold_apart(loaded.items, benchmark, field)
+    notes = tuple(f"{field}: {note}" for note in loaded.notes(as_dataset))
     return ItemsBeside(select_items(loaded.items, as_dataset), len(loaded.items), notes)
 
 
-def _hold_apart(items: Sequence[Item], benchmark: Sequence[Item], kind: str) -> None:
+def _hold_apart(items: Sequence[Item], benchmark: Sequence[Item], field: str) -> None:
     """Raises BadInputError where one of the items has an id of the benchmark's, or asks what it asks."""
+    kind = field.removesuffix("_config")
     ids = {item.item_id for item in benchmark}
     asked = {question_digest(item.question, item.choices) for item in benchmark}
     both = [item.item_id for item in items if item.item_id in ids]
     if both:
         raise BadInputError(
-            f"{kind}_config.path: {listed(both)} {'is an id' if len(both) == 1 else 'are ids'} of the benchmark's, and "
+            f"{field}.path: {listed(both)} {'is an id' if len(both) == 1 else 'are ids'} of the benchmark's, and "
             f"items are told apart by their ids; give the {kind} ones ids of their own"
         )
     same = [item.item_id for item in items if question_digest(item.question, item.choices) in asked]
     if same:
         raise BadInputError(
-            f"{kind}_config.path: {listed(same)} {'asks' if len(same) == 1 else 'ask'} what the benchmark asks, so "
-            f"that {_NOT[kind]}; leave it out"
+            f"{field}.path: {listed(same)} {'asks' if len(same) == 1 else 'ask'} what the benchmark asks, so "
+            f"that {_NOT[field]}; leave it out"
         )
 
 
-_NOT = {"fresh": "it is not fresh", "control": "it may have leaked as well, and controls nothing"}
+_NOT = {"fresh_config": "it is not fresh", "control_config": "it may have leaked as well, and controls nothing"}
 
 
 def listed(ids: Sequence[str]) -> str:

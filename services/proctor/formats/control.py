@@ -27,7 +27,7 @@ def load_control(suite: Suite, base: Path, benchmark: Sequence[Item], fresh: Seq
     section = suite.control
     if section is None:
         return None
-    loaded = load_beside(section, "control", suite.dataset, base, benchmark, cluster_field=section.cluster_field)
+    loaded = load_beside(section, "control_config", suite.dataset, base, benchmark, cluster_field=section.cluster_field)
     by_id = {item.item_id: item for item in fresh}
     other = [
         item.item_id

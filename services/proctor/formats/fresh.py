@@ -12,4 +12,4 @@ from proctor.formats.beside import ItemsBeside, load_beside
 
 def load_fresh(suite: Suite, base: Path, benchmark: Sequence[Item]) -> ItemsBeside | None:
     """Read the fresh items that a suite names; None where it names none. Arguments and errors as of `load_beside`."""
-    return None if suite.fresh is None else load_beside(suite.fresh, "fresh", suite.dataset, base, benchmark)
+    return None if suite.fresh is None else load_beside(suite.fresh, "fresh_config", suite.dataset, base, benchmark)

@@ -62,6 +62,7 @@ def request_of(audit: AuditView) -> Message | None:
             manifest=inputs.manifest,
             fresh=inputs.fresh is not None,
             control=inputs.control is not None,
+            replicates=audit.suite.decoding.replicates,
         )
     return None
 

@@ -171,13 +171,14 @@ def plan_audit(
         fresh_bytes = _prompt_bytes(suite, benchmark.fresh)
     n_control, control_bytes = benchmark.control.n, _prompt_bytes(suite, benchmark.control.items)
     control = benchmark.control.beside(n, clustered=clusters is not None)
+    times = suite.decoding.replicates
     rows = []
     for variants in sorted({*VARIANTS, own}):
         progress(f"simulating audits with {variants} variants an item")
-        trials = (n + n_control) * (1 + variants) + n_fresh
+        trials = times * (n + n_control) * (1 + variants) + n_fresh
         prompt = None
         if prompt_bytes is not None:
-            worded = (prompt_bytes + control_bytes) * (1 + variants)
+            worded = times * (prompt_bytes + control_bytes) * (1 + variants)
             prompt = math.ceil((worded + fresh_bytes) / BYTES_PER_TOKEN)
         output = trials * suite.decoding.max_tokens
         rows.append(
@@ -226,7 +227,7 @@ def plan_audit(
         ),
         alpha=suite.scoring.significance_alpha,
         budget=suite.budget,
-        all_trials=(n + n_control) * (1 + own)
+        all_trials=times * (n + n_control) * (1 + own)
         + n_fresh
         + rewording_calls(suite, n + n_control)
         + answering_calls(suite, n)
@@ -237,6 +238,7 @@ def plan_audit(
             *_of_clusters(clusters),
             *_of_fresh(suite, n_fresh),
             *notes_of_control(suite, benchmark.control, clustered=clusters is not None),
+            *_of_replicates(suite),
             *_reservations(suite, n, n_control),
             *(line for one in of_channels for line in one.lines),
         ),
@@ -302,6 +304,17 @@ def _of_fresh(suite: Suite, n_fresh: int) -> tuple[str, ...]:
     return (
         f"{n_fresh:,} fresh items are asked beside the benchmark, once each, and counted among the trials; chances of "
         f"approval and shares found are those of the rewordings alone{panel}",
+    )
+
+
+def _of_replicates(suite: Suite) -> tuple[str, ...]:
+    """What the trials and the chances have of several answers to each prompt."""
+    if (times := suite.decoding.replicates) == 1:
+        return ()
+    return (
+        f"each prompt but those of fresh items is asked {times:,} times, which trials, tokens and cost count; chances "
+        "of approval and shares found are those of one answer each, and no worse with more: items count, and not "
+        "answers",
     )
 
 

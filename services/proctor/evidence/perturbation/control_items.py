@@ -17,7 +17,7 @@ from proctor.domain.evidence import ControlItems, Verdict
 from proctor.domain.suite import ScoringSection
 from proctor.domain.trial import CONTROL_ARMS, Arm
 from proctor.evidence.answers import Answer, PairedAnswers, pair_answers
-from proctor.evidence.clusters import clusters_of
+from proctor.evidence.clusters import Compared, clusters_of
 from proctor.evidence.perturbation.control import controlled_inflation, items_needed_beyond
 from proctor.evidence.protocol.channel import protocol_evidence
 from proctor.evidence.written_numbers import as_score, counted, in_points, p_text
@@ -27,33 +27,39 @@ MIN_CONTROL_ITEMS: Final = 20
 _AS_THE_BENCHMARK: Final[Mapping[Arm, Arm]] = dict(zip(CONTROL_ARMS, (Arm.CANONICAL, Arm.PERTURBED), strict=True))
 
 
+def pair_control(
+    answers: Iterable[Answer], item_ids: Sequence[str], clusters: Mapping[str, str] = MappingProxyType({})
+) -> PairedAnswers:
+    """Pair the answers of both control arms by item, as `pair_answers` pairs the benchmark's."""
+    return pair_answers((row._replace(arm=_AS_THE_BENCHMARK[row.arm]) for row in answers), item_ids, clusters)
+
+
 def weigh_control_items(
-    benchmark: PairedAnswers,
+    benchmark: Compared,
+    control: Compared,
     answers: Iterable[Answer],
-    item_ids: Sequence[str],
     scoring: ScoringSection,
     *,
+    n_selected: int,
     n_reworded: int,
-    clusters: Mapping[str, str] = MappingProxyType({}),
 ) -> ControlItems:
     """What the benchmark lost beyond the control items.
 
     Args:
-        benchmark: the benchmark's items, paired.
-        answers: of both control arms, in any order.
-        item_ids: every control item of the audit.
+        benchmark: the benchmark's items.
+        control: the control items that were answered in both wordings.
+        answers: every answer of both control arms, in any order.
         scoring: the suite's levels and limits.
+        n_selected: control items of the audit.
         n_reworded: how many of them have an admitted rewording.
-        clusters: item id → its cluster, of the control items that are in one.
     """
     level, alpha = scoring.confidence_level, scoring.significance_alpha
     rows = list(answers)
-    paired = pair_answers((row._replace(arm=_AS_THE_BENCHMARK[row.arm]) for row in rows), item_ids, clusters)
-    arms = protocol_evidence(rows, expected_arms=CONTROL_ARMS, alpha=alpha, level=level, clusters=clusters)
-    excess = controlled_inflation(benchmark, paired, level=level, alpha=alpha)
-    grouped = clusters_of(paired)
+    arms = protocol_evidence(rows, expected_arms=CONTROL_ARMS, alpha=alpha, level=level)
+    excess = controlled_inflation(benchmark, control, level=level, alpha=alpha)
+    grouped = clusters_of(control)
     counts = None if grouped is None else grouped.counted
-    problems = _too_few(len(item_ids), n_reworded, paired.n)
+    problems = _too_few(n_selected, n_reworded, control.n)
     if not problems and counts is not None and not counts.enough:
         problems = (
             Reason(
@@ -63,22 +69,22 @@ def weigh_control_items(
             ),
         )
     return ControlItems(
-        n_selected=len(item_ids),
+        n_selected=n_selected,
         n_reworded=n_reworded,
-        n_items=paired.n,
+        n_items=control.n,
         problems=tuple(reason.text for reason in problems),
         incomparable=tuple(arms.reasons) if not problems and arms.verdict is Verdict.INVALID else (),
         arms=arms.arms,
         excess=excess,
         items_needed_to_approve=items_needed_beyond(
             benchmark,
-            paired,
+            control,
             max_inflation=scoring.max_allowed_contaminated_items_pct,
             max_contamination_score=scoring.contamination_threshold,
             level=level,
         ),
         clusters=counts,
-        conclusion=f"On {counted(paired.n, 'control item')} rewording cost {in_points(excess.inflation_control)}. "
+        conclusion=f"On {counted(control.n, 'control item')} rewording cost {in_points(excess.inflation_control)}. "
         f"Beyond that the benchmark lost {in_points(excess.excess_inflation)}, in Contamination Score "
         f"{as_score(excess.excess_score)}; {p_text(excess.p_value)}.",
     )

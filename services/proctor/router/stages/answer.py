@@ -10,7 +10,7 @@ from proctor.domain.manifest import AuditManifest, ControlAsked, VariantChunk, V
 from proctor.domain.trial import ANSWER_STAGE, CONTROL_ARMS, Decoding, Shard, Trial
 from proctor.router import rewrites
 from proctor.router.audit import AuditView
-from proctor.router.plan import plan_fresh, plan_shards, plan_trials
+from proctor.router.plan import plan_fresh, plan_shards, plan_trials, replicated
 from proctor.router.stages.documents import item_index, items_of_part, rewrite_set, variant_index
 from proctor.router.stages.outcome import StageOutcome
 from proctor.router.stages.stage import Ending, Stage, StageParts
@@ -48,7 +48,7 @@ class AnswerStage(Stage):
 
     def decoding(self, audit: AuditView) -> Decoding:
         """The suite's."""
-        return audit.suite.decoding
+        return audit.suite.decoding.of_one
 
     def parts(self, audit: AuditView, store: ArtifactStore) -> StageParts:
         """One a chunk of variants, with one of the fresh items and one of the control items."""
@@ -56,14 +56,14 @@ class AnswerStage(Stage):
         # Without a single rewording there is no part: nothing could be compared.
         if variants.n_variants == 0:
             return StageParts(0, 0)
-        n_direct, n_parts = variants.n_items_with_variants + variants.n_variants, len(variants.chunks)
+        n_direct, n_parts = _wordings(variants), len(variants.chunks)
+        if audit.inputs.control_variants is not None:
+            control = variant_index(store, audit.inputs.control_variants)
+            n_direct, n_parts = n_direct + _wordings(control), max(n_parts, len(control.chunks))
+        n_direct *= audit.suite.decoding.replicates
         if audit.inputs.fresh is not None:
             fresh = item_index(store, audit.inputs.fresh)
             n_direct, n_parts = n_direct + fresh.n_items, max(n_parts, len(fresh.chunks))
-        if audit.inputs.control_variants is not None:
-            control = variant_index(store, audit.inputs.control_variants)
-            n_direct += control.n_items_with_variants + control.n_variants
-            n_parts = max(n_parts, len(control.chunks))
         return StageParts(n_parts, n_direct if audit.inputs.transmitted is None else None)
 
     def shards(self, audit: AuditView, store: ArtifactStore, part: int, shard_trials: int) -> Iterator[Shard]:
@@ -71,7 +71,8 @@ class AnswerStage(Stage):
         the control items."""
         of_part = (self._of_benchmark, self._of_fresh, self._of_control)
         trials = chain.from_iterable(of_kind(audit, store, part) for of_kind in of_part)
-        return plan_shards(trials, shard_trials=shard_trials)
+        asked = replicated(trials, audit.suite.decoding.replicates)
+        return plan_shards(asked, shard_trials=shard_trials, replicates_apart=True)
 
     def _of_benchmark(self, audit: AuditView, store: ArtifactStore, part: int) -> Iterator[Trial]:
         chunks = _variants(audit, store).chunks
@@ -130,6 +131,11 @@ class AnswerStage(Stage):
             asked={kind: asking.said for kind, asking in inputs.asked.items() if asking.said is not None},
         )
         return Ending({"manifest": put_model(store, manifest)}, after=AuditState.SCORING)
+
+
+def _wordings(variants: VariantIndex) -> int:
+    """Prompts of all items that have a rewording, and of the rewordings."""
+    return variants.n_items_with_variants + variants.n_variants
 
 
 def _variants(audit: AuditView, store: ArtifactStore) -> VariantIndex:

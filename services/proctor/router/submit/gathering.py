@@ -86,7 +86,7 @@ def gather(
     fresh = load_fresh(suite, base, loaded.items)
     panel, noted = None, tuple[str, ...]()
     if fresh is not None:
-        _hold_alike("fresh", fresh.items, items, suite.metric.extractor)
+        _hold_alike("fresh_config", fresh.items, items, suite.metric.extractor)
         panel, noted = _panel(suite, base, items, fresh.items)
         notes += (*fresh.notes, *noted)
     if resolve_extractor(suite.metric.extractor, items).name == EXECUTION and suite.perturbation.answering_check:
@@ -96,7 +96,7 @@ def gather(
         )
     control = load_control(suite, base, loaded.items, () if fresh is None else fresh.items)
     if control is not None:
-        _hold_alike("control", control.items, items, suite.metric.extractor)
+        _hold_alike("control_config", control.items, items, suite.metric.extractor)
         notes += control.notes
     check_sizes(items, suite, () if fresh is None else fresh.items, () if control is None else control.items)
     return AuditData(
@@ -122,14 +122,15 @@ def _named_file(field: str, name: str | None, base: Path) -> bytes | None:
     return None if name is None else read_named_file(base / name, field)
 
 
-def _hold_alike(kind: str, beside: Sequence[Item], items: Sequence[Item], extractor: str) -> None:
+def _hold_alike(field: str, beside: Sequence[Item], items: Sequence[Item], extractor: str) -> None:
     """Raises BadInputError where answers to these items would be read in another way than those to the benchmark."""
     own, other = resolve_extractor(extractor, beside), resolve_extractor(extractor, items)
     if own.name != other.name:
+        kind = field.removesuffix("_config")
         raise BadInputError(
-            f"{kind}_config.path: answers to the {kind} items would be read as {own.name}, and those to the benchmark "
-            f"as {other.name}, so that their accuracies could not be compared; make them of the same kind, or name "
-            "one in metric_config.extractor"
+            f"{field}.path: answers to the {kind} items would be read as {own.name}, and those to the benchmark as "
+            f"{other.name}, so that their accuracies could not be compared; make them of the same kind, or name one in "
+            "metric_config.extractor"
         )
 
 

@@ -37,6 +37,7 @@ def check_sizes(items: Sequence[Item], suite: Suite, fresh: Sequence[Item] = (),
     for item in (*items, *control):
         prompts += wordings * _checked(suite.prompt, item.item_id, item.question, item.choices, None)
         texts += wordings * (utf8_bytes(item.question) + sum(map(utf8_bytes, item.choices)))
+    prompts *= suite.decoding.replicates
     if (check := suite.perturbation.answering_check) is not None:
         prompts *= 1 + check.samples * len(check.solvers)
     for item in fresh:

@@ -10,12 +10,15 @@ from proctor.domain.channel_results import ChannelEvidence, Section, Verdict
 from proctor.domain.evidence import ClusterCount, ControlItems, PerturbationEvidence
 from proctor.domain.limitation import Limitation
 from proctor.domain.suite import Suite
-from proctor.domain.trial import CONTROL_ARMS
-from proctor.evidence.answers import PairedAnswers, cluster_labels, guess_chance, pair_answers
+from proctor.domain.trial import CONTROL_ARMS, WORDED_ARMS
+from proctor.evidence.answers import cluster_labels, guess_chance, pair_answers
+from proctor.evidence.clusters import Compared
 from proctor.evidence.perturbation.channel import NULL_HYPOTHESIS, perturbation_evidence
 from proctor.evidence.perturbation.clean_control import NO_CONTROL, choose_control
-from proctor.evidence.perturbation.control_items import weigh_control_items
+from proctor.evidence.perturbation.control_items import pair_control, weigh_control_items
 from proctor.evidence.perturbation.held import Held
+from proctor.evidence.perturbation.replicates import replicate_figures
+from proctor.evidence.replicated_answers import collect_replicates
 from proctor.formats.clusters import related_text, unnamed_groups
 from proctor.scorer.channels.channel import Channel, ChannelInputs, Printed
 from proctor.scorer.channels.control_section import control_section
@@ -38,16 +41,23 @@ class PerturbationChannel(Channel):
         record, and weigh them."""
         suite, rows = inputs.suite, inputs.rows
         # The rows have the fresh items and the control items too.
-        item_ids = rows.item_ids[: len(inputs.items)]
-        paired = pair_answers(rows.answers(direct=True), item_ids, cluster_labels(inputs.items))
+        item_ids, labels = rows.item_ids[: len(inputs.items)], cluster_labels(inputs.items)
+        paired = pair_answers(rows.firsts().answers(direct=True), item_ids, labels)
+        several = suite.decoding.replicates > 1
+        repeated = collect_replicates(rows.wording_answers(WORDED_ARMS), item_ids, labels) if several else None
         found = perturbation_evidence(
             paired,
             suite.scoring,
             suite.governance,
             guess_chance(suite.scoring, inputs.items),
             choose_control(paired, inputs.clean_models) if inputs.control is None else NO_CONTROL,
-            _control_items(paired, inputs),
+            _control_items(paired if repeated is None else repeated, inputs),
+            repeated,
         )
+        if repeated is not None:
+            level = suite.scoring.confidence_level
+            figures = replicate_figures(repeated, rows.wording_answers(WORDED_ARMS), level=level)
+            found = found.model_copy(update={"replicates": figures})
         groups = unnamed_groups(inputs.items, suite.dataset)
         return found if groups is None else found.model_copy(update={"unnamed_groups": groups})
 
@@ -96,20 +106,29 @@ class PerturbationChannel(Channel):
         if (control := result.get("control_items")) is not None:
             keys["control_items"] = control
             lines.append("; ".join(control["problems"]) or control["conclusion"])
+        if (replicates := result.get("replicates")) is not None:
+            keys["replicates"] = replicates
+            lines.append(replicates["conclusion"])
         return Printed(keys, "\n  ".join(lines)) if lines else None
 
 
-def _control_items(paired: PairedAnswers, inputs: ChannelInputs) -> ControlItems | None:
-    asked = inputs.control
+def _control_items(benchmark: Compared, inputs: ChannelInputs) -> ControlItems | None:
+    asked, rows = inputs.control, inputs.rows
     if asked is None:
         return None
+    item_ids, labels = [item.item_id for item in asked.items], cluster_labels(asked.items)
+    control: Compared
+    if inputs.suite.decoding.replicates > 1:
+        control = collect_replicates(rows.wording_answers(CONTROL_ARMS), item_ids, labels)
+    else:
+        control = pair_control(rows.answers_in(CONTROL_ARMS), item_ids, labels)
     return weigh_control_items(
-        paired,
-        inputs.rows.answers_in(CONTROL_ARMS),
-        [item.item_id for item in asked.items],
+        benchmark,
+        control,
+        rows.answers_in(CONTROL_ARMS),
         inputs.suite.scoring,
+        n_selected=len(item_ids),
         n_reworded=asked.n_reworded,
-        clusters=cluster_labels(asked.items),
     )
 
 

@@ -16,6 +16,7 @@ from proctor.domain.errors import StoreError
 from proctor.domain.manifest import GradeSet
 from proctor.domain.trial import DIRECT_ARMS, ROUTED_ARMS, Arm, Outcome, Shard
 from proctor.evidence.answers import Answer
+from proctor.evidence.replicated_answers import WordingAnswer
 
 _ARMS: Final = tuple(Arm)
 _ARM_CODES: Final = {arm: code for code, arm in enumerate(_ARMS)}
@@ -31,6 +32,7 @@ _BLOCK: Final = 65_536
 Bytes = npt.NDArray[np.int8]
 Places = npt.NDArray[np.int32]
 Booleans = npt.NDArray[np.bool_]
+Keys = npt.NDArray[np.uint64]
 
 
 class Tally(NamedTuple):
@@ -55,6 +57,10 @@ class Rows(NamedTuple):
     truncated: Booleans
     shards: Places
     """The place of the row's shard among those that were added."""
+    wordings: Keys
+    """The identifier of the row's rewording, as a number; 0 for the item's own wording."""
+    replicates: Places
+    """Which of the answers to its prompt it is, from 0."""
 
     def answers(self, *, direct: bool) -> Iterator[Answer]:
         """The rows as the evidence takes them: the benchmark asked directly, or through routers."""
@@ -68,6 +74,23 @@ class Rows(NamedTuple):
             columns = (self.arms[block], self.items[block], self.states[block], self.truncated[block])
             for arm, item, state, truncated in zip(*(column.tolist() for column in columns), strict=True):
                 yield Answer(_ARMS[arm], self.item_ids[item], _OUTCOMES[state], truncated)
+
+    def firsts(self) -> Rows:
+        """The first answer to each prompt: all rows, where each prompt was asked once."""
+        first = self.replicates == 0
+        if first.all():
+            return self
+        return self._replace(**{name: getattr(self, name)[first] for name in self._fields[1:]})
+
+    def wording_answers(self, arms: tuple[Arm, Arm]) -> Iterator[WordingAnswer]:
+        """The rows of a canonical arm and of its reworded one, each with its wording."""
+        wanted = np.flatnonzero(np.isin(self.arms, [_ARM_CODES[arm] for arm in arms]))
+        for start in range(0, wanted.size, _BLOCK):
+            block = wanted[start : start + _BLOCK]
+            columns = (self.items[block], self.wordings[block], self.replicates[block], self.states[block])
+            for item, wording, replicate, state in zip(*(column.tolist() for column in columns), strict=True):
+                name = f"{wording:016x}" if wording else None
+                yield WordingAnswer(self.item_ids[item], name, _OUTCOMES[state], replicate)
 
     def read_only(self) -> Rows:
         """The same rows, in columns that cannot be written to."""
@@ -107,6 +130,7 @@ class RowsBuilder:
         self._places = {item_id: place for place, item_id in enumerate(self._item_ids)}
         self._arms, self._states, self._truncated = array("b"), array("b"), array("b")
         self._items, self._shards = array("i"), array("i")
+        self._wordings, self._replicates = array("Q"), array("i")
         self._trial_ids = bytearray()
         self._n_shards = 0
 
@@ -117,13 +141,15 @@ class RowsBuilder:
             StoreError: it asks an item that is none of the audit's.
         """
         codes = [_FAILED if outcome is None else _OUTCOME_CODES[outcome] for outcome in grades.outcomes]
-        self._add(grades.arm, grades.trial_ids, grades.item_ids, codes, grades.truncated)
+        asked = zip(grades.variant_ids, grades.replicates, strict=True)
+        self._add(grades.arm, grades.trial_ids, grades.item_ids, codes, grades.truncated, asked)
 
     def add_given_up(self, shard: Shard) -> None:
         """The error rows of a shard that was given up. Raises as `add`."""
         n = len(shard.trials)
         trial_ids = [trial.trial_id for trial in shard.trials]
-        self._add(shard.arm, trial_ids, [trial.item_id for trial in shard.trials], [_GIVEN_UP] * n, [False] * n)
+        asked = ((trial.variant_id, trial.replicate) for trial in shard.trials)
+        self._add(shard.arm, trial_ids, [trial.item_id for trial in shard.trials], [_GIVEN_UP] * n, [False] * n, asked)
 
     def _add(
         self,
@@ -132,6 +158,7 @@ class RowsBuilder:
         item_ids: Sequence[str],
         states: Sequence[int],
         truncated: Sequence[bool],
+        asked: Iterable[tuple[str | None, int]],
     ) -> None:
         n = len(trial_ids)
         try:
@@ -142,6 +169,9 @@ class RowsBuilder:
         self._states.extend(states)
         self._truncated.extend(truncated)
         self._shards.extend([self._n_shards] * n)
+        for variant_id, replicate in asked:
+            self._wordings.append(0 if variant_id is None else int(variant_id, 16))
+            self._replicates.append(replicate)
         self._trial_ids += bytes.fromhex("".join(trial_ids))
         self._n_shards += 1
 
@@ -154,6 +184,8 @@ class RowsBuilder:
             np.frombuffer(self._states, np.int8),
             np.frombuffer(self._truncated, np.int8).astype(np.bool_),
             np.frombuffer(self._shards, np.int32),
+            np.frombuffer(self._wordings, np.uint64),
+            np.frombuffer(self._replicates, np.int32),
         )
         trial_ids = np.frombuffer(self._trial_ids, np.uint64)
         if np.unique(trial_ids).size == trial_ids.size:

@@ -141,7 +141,12 @@ def limitations(
         add(
             "answers_drawn_at_random",
             f"Answers were drawn at random (temperature {suite.decoding.temperature:g}), so the same model can "
-            "answer otherwise next time. The intervals count that only as far as it shows between items.",
+            "answer otherwise next time. "
+            + (
+                "Each prompt was asked several times, and the intervals, which are over items, count what that leaves."
+                if suite.decoding.replicates > 1
+                else "The intervals count that only as far as it shows between items."
+            ),
         )
     if manifest.card.task_set.get("content_digest") is None:
         add(
