@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from proctor.domain.errors import BadInputError
 from proctor.domain.suite import Suite
@@ -116,11 +115,3 @@ def test_the_file_travels_with_the_suite_and_changes_its_card(tmp_path: Path) ->
     assert (sent.control, sent.contents) == (here.control, here.contents)
     assert here.control is not None
     assert len(here.control.items) == len(CONTROL)
-
-
-def test_an_answering_check_of_the_benchmark_alone_is_refused_beside_them(tmp_path: Path) -> None:
-    plain = suite_of(tmp_path).plain()
-    solver = {"model": "org/solver", "endpoint": "solver"}
-    plain["perturbation_config"]["answering_check"] = {"solvers": [solver], "decoding": {"temperature": 0.7}}
-    with pytest.raises(ValidationError, match=r"has control_config beside perturbation_config\.answering_check"):
-        Suite.model_validate(plain)

@@ -116,6 +116,8 @@ class VariantsToCheck(Frozen):
     """Digests of a RewriteSet each, in the order of the suite's solvers."""
     extractor: str
     """As the suite names it."""
+    control: str | None = added(None, since=3)
+    """Digest of the VariantIndex of the control items, which the same solvers answered, where the suite has such."""
 
 
 class BuildVariants(Message):

@@ -406,17 +406,6 @@ class Suite(Frozen):
         return self
 
     @model_validator(mode="after")
-    def _control_items_pass_the_same_gate(self) -> Self:
-        if self.control is not None and self.perturbation.answering_check is not None:
-            raise PydanticCustomError(
-                "unchecked_control",
-                "has control_config beside perturbation_config.answering_check, which is made of the benchmark's "
-                "rewordings alone",
-                {"mend": "leave one of them out: control items tell something only where they pass the same gate"},
-            )
-        return self
-
-    @model_validator(mode="after")
     def _replicates_are_weighed(self) -> Self:
         other = next((what for what, holds in self._asked_once if holds), None)
         if self.decoding.replicates > 1 and other is not None:

@@ -64,8 +64,14 @@ def variants_for(
     """
     if message.check is not None:
         asked = get_model(artifacts, message.settings, PerturbationSection)
-        checked = check_variants(artifacts, message.items, message.check, asked, VariantLibrary(records))
-        return VariantsBuilt(audit_id=message.audit_id, variants=checked, checked=True)
+        held = VariantLibrary(records)
+        checked = check_variants(artifacts, message.items, message.check, asked, held)
+        control = None
+        if message.control is not None and message.check.control is not None:
+            # Of control items any number may be held: the channel says where too few are left.
+            beside = message.check.model_copy(update={"variants": message.check.control})
+            control = check_variants(artifacts, message.control, beside, asked, held, min_yield=0.0)
+        return VariantsBuilt(audit_id=message.audit_id, variants=checked, checked=True, control=control)
     benchmark = get_items(artifacts, message.items).items
     # Control items go the same way, together with the benchmark's: a model that rewords cannot tell which is which.
     items = benchmark if message.control is None else benchmark + get_items(artifacts, message.control).items

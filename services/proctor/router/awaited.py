@@ -72,7 +72,12 @@ def _to_check(audit: AuditView) -> VariantsToCheck | None:
     if audit.inputs.proposed is None:
         return None
     answers = tuple(asking.said for asking in audit.inputs.checking if asking.said is not None)
-    return VariantsToCheck(variants=audit.inputs.proposed, answers=answers, extractor=audit.suite.metric.extractor)
+    return VariantsToCheck(
+        variants=audit.inputs.proposed,
+        answers=answers,
+        extractor=audit.suite.metric.extractor,
+        control=audit.inputs.proposed_control,
+    )
 
 
 def step_of(audit: AuditView) -> str:

@@ -88,6 +88,8 @@ class AuditInputs(Frozen):
     """Digest of the RewriteSet of the rounds that have ended."""
     proposed: str | None = Field(default=None, exclude_if=lambda proposed: proposed is None)
     """Digest of the VariantIndex of which the answering check is made. Not written where there is none."""
+    proposed_control: str | None = added(None, since=4)
+    """The same of the control items."""
     checking: tuple[Asking, ...] = Field(default=(), exclude_if=lambda checking: not checking)
     """Where the answering check is with each solver that was begun to be asked. Not written where there is none."""
     variants: str | None = None

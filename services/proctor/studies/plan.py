@@ -230,7 +230,7 @@ def plan_audit(
         all_trials=times * (n + n_control) * (1 + own)
         + n_fresh
         + rewording_calls(suite, n + n_control)
-        + answering_calls(suite, n)
+        + answering_calls(suite, n + n_control)
         + stage_calls(suite, n)
         + sum(one.calls for one in of_channels),
         notes=(
@@ -400,7 +400,7 @@ def _reservations(suite: Suite, items: int, control: int) -> tuple[str, ...]:
         notes.append("the suite blocks by the article's rule; the leaked share is what the default p-value finds")
     if note := rewording_note(suite, items + control):
         notes.append(note)
-    return (*notes, *answering_notes(suite, items), *stage_notes(suite, items))
+    return (*notes, *answering_notes(suite, items + control), *stage_notes(suite, items))
 
 
 def _channel_plans(suite: Suite, items: int) -> list[ChannelPlan]:
