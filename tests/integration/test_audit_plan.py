@@ -276,6 +276,8 @@ def test_control_items_are_counted_in_every_wording_and_their_noise_in_the_chanc
         assert row["approval_chance"] < before["approval_chance"]
         assert row["detectable_share"] > before["detectable_share"]
     assert "100 control items are reworded and asked in both wordings" in " ".join(asked["notes"])
+    assert "(300 items and 100 control items, 3 variants each)" in asked["conclusion"]
+    assert "control items give 90 %" in asked["conclusion"]
 
 
 def test_a_plan_with_too_few_control_items_says_that_it_can_only_review(

@@ -126,6 +126,8 @@ class AuditPlan(NamedTuple):
     """What is published of the benchmark's exposure. Nothing above rests on it."""
     clusters: ClusterCount | None = None
     """What the chances are over; None where every item is a cluster of its own."""
+    control: int = 0
+    """Control items, which are asked in as many wordings."""
 
     @property
     def own(self) -> PlanRow:
@@ -246,6 +248,7 @@ def plan_audit(
         certain_review=certain_review(suite),
         exposure=exposure_of_dataset(suite.dataset.benchmark_name, suite.dataset.hub_id),
         clusters=None if clusters is None else clusters.counted,
+        control=n_control,
     )
 
 
