@@ -195,7 +195,7 @@ def test_rewordings_of_control_items_are_checked_by_the_same_solvers(opened: Ope
             assert len(asked) == SAMPLES * 3 * (N_ITEMS + n_control)
         request = only(bench.sent, BuildVariants)
         assert request.check is not None
-        assert request.version == 3
+        assert request.version == 4
         assert request.check.control == view(bench.records, audit).inputs.proposed_control
         tasks.variants_built(checked(bench))
         answers = finish(bench, ANSWER_STAGE)

@@ -72,7 +72,7 @@ def test_they_are_reworded_by_the_same_request(bench: Bench) -> None:
     tasks.endpoint_probed(EndpointProbed(audit_id=audit, ok=True, model_digest=PINNED, server="test"))
     (message,) = bench.take(BuildVariants)
     assert isinstance(message, BuildVariants)
-    assert message.version == 3
+    assert message.version == 4
     assert message.control is not None
     assert len(get_items(bench.artifacts, message.control).items) == N_CONTROL
     assert message.contents.control is None

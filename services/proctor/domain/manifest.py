@@ -60,6 +60,11 @@ class VariantIndex(Frozen):
     rewordings_digest: str
     """`VariantSet.rewordings_digest` of all of them."""
 
+    @property
+    def n_prompts(self) -> int:
+        """Prompts of the items that have a rewording, and of the rewordings."""
+        return self.n_items_with_variants + self.n_variants
+
 
 class VariantSet(Frozen):
     """What the perturbation service made of an item set."""

@@ -116,7 +116,7 @@ class VariantsToCheck(Frozen):
     """Digests of a RewriteSet each, in the order of the suite's solvers."""
     extractor: str
     """As the suite names it."""
-    control: str | None = added(None, since=3)
+    control: str | None = added(None, since=4)
     """Digest of the VariantIndex of the control items, which the same solvers answered, where the suite has such."""
 
 
@@ -140,7 +140,7 @@ class BuildVariants(Message):
     """The variants are there, and the solvers were asked: which are held."""
     questions: str | None = added(None, since=2)
     """Digest of the QuestionSet of the whole benchmark, where the gate keeps a margin to its other items."""
-    control: str | None = added(None, since=3)
+    control: str | None = added(None, since=4)
     """Digest of the ItemIndex of the control items, which are reworded alike, where the suite has such."""
 
 

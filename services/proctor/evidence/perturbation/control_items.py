@@ -62,17 +62,14 @@ def weigh_control_items(
     problems = _too_few(n_selected, n_reworded, control.n)
     if not problems and counts is not None and not counts.enough:
         problems = (
-            Reason(
-                code="too_few_control_clusters",
-                text=f"The control items come in {counted(counts.n_clusters, 'cluster')}, too few to tell how clusters "
-                "differ: what rewording costs without memory is not known. Control items of further clusters help.",
-            ),
+            f"The control items come in {counted(counts.n_clusters, 'cluster')}, too few to tell how clusters differ: "
+            "what rewording costs without memory is not known. Control items of further clusters help.",
         )
     return ControlItems(
         n_selected=n_selected,
         n_reworded=n_reworded,
         n_items=control.n,
-        problems=tuple(reason.text for reason in problems),
+        problems=problems,
         incomparable=tuple(arms.reasons) if not problems and arms.verdict is Verdict.INVALID else (),
         arms=arms.arms,
         excess=excess,
@@ -97,14 +94,11 @@ def control_says_nothing(control: ControlItems | None) -> tuple[Reason, ...]:
     return tuple(Reason(code="too_few_control_items", text=text) for text in control.problems)
 
 
-def _too_few(selected: int, reworded: int, answered: int) -> tuple[Reason, ...]:
+def _too_few(selected: int, reworded: int, answered: int) -> tuple[str, ...]:
     if answered >= MIN_CONTROL_ITEMS:
         return ()
     return (
-        Reason(
-            code="too_few_control_items",
-            text=f"Of {counted(selected, 'control item')} {reworded:,} got an admitted rewording and {answered:,} were "
-            f"answered in both wordings; fewer than {MIN_CONTROL_ITEMS} do not tell what rewording costs without "
-            "memory, and without that nothing is concluded. Name more control items, or such as can be reworded.",
-        ),
+        f"Of {counted(selected, 'control item')} {reworded:,} got an admitted rewording and {answered:,} were answered "
+        f"in both wordings; fewer than {MIN_CONTROL_ITEMS} do not tell what rewording costs without memory, and "
+        "without that nothing is concluded. Name more control items, or such as can be reworded.",
     )

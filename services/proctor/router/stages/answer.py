@@ -56,10 +56,10 @@ class AnswerStage(Stage):
         # Without a single rewording there is no part: nothing could be compared.
         if variants.n_variants == 0:
             return StageParts(0, 0)
-        n_direct, n_parts = _wordings(variants), len(variants.chunks)
+        n_direct, n_parts = variants.n_prompts, len(variants.chunks)
         if audit.inputs.control_variants is not None:
             control = variant_index(store, audit.inputs.control_variants)
-            n_direct, n_parts = n_direct + _wordings(control), max(n_parts, len(control.chunks))
+            n_direct, n_parts = n_direct + control.n_prompts, max(n_parts, len(control.chunks))
         n_direct *= audit.suite.decoding.replicates
         if audit.inputs.fresh is not None:
             fresh = item_index(store, audit.inputs.fresh)
@@ -131,11 +131,6 @@ class AnswerStage(Stage):
             asked={kind: asking.said for kind, asking in inputs.asked.items() if asking.said is not None},
         )
         return Ending({"manifest": put_model(store, manifest)}, after=AuditState.SCORING)
-
-
-def _wordings(variants: VariantIndex) -> int:
-    """Prompts of all items that have a rewording, and of the rewordings."""
-    return variants.n_items_with_variants + variants.n_variants
 
 
 def _variants(audit: AuditView, store: ArtifactStore) -> VariantIndex:

@@ -65,7 +65,7 @@ class CheckStage(Stage):
             return StageParts(0, 0)
         return StageParts(
             sum(len(one.chunks) for one in proposed) * samples,
-            sum(one.n_items_with_variants + one.n_variants for one in proposed) * samples,
+            sum(one.n_prompts for one in proposed) * samples,
         )
 
     def shards(self, audit: AuditView, store: ArtifactStore, part: int, shard_trials: int) -> Iterator[Shard]:
