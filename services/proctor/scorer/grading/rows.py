@@ -26,6 +26,8 @@ _OUTCOMES: Final = (*Outcome, None, None)
 _OUTCOME_CODES: Final = {outcome: code for code, outcome in enumerate(Outcome)}
 _FAILED: Final = len(Outcome)
 _GIVEN_UP: Final = _FAILED + 1
+#: In place of a rewording's identifier.
+_OWN_WORDING: Final = "0" * 16
 #: Rows that are made into answers at a time.
 _BLOCK: Final = 65_536
 
@@ -130,8 +132,8 @@ class RowsBuilder:
         self._places = {item_id: place for place, item_id in enumerate(self._item_ids)}
         self._arms, self._states, self._truncated = array("b"), array("b"), array("b")
         self._items, self._shards = array("i"), array("i")
-        self._wordings, self._replicates = array("Q"), array("i")
-        self._trial_ids = bytearray()
+        self._replicates = array("i")
+        self._trial_ids, self._wordings = bytearray(), bytearray()
         self._n_shards = 0
 
     def add(self, grades: GradeSet) -> None:
@@ -141,14 +143,14 @@ class RowsBuilder:
             StoreError: it asks an item that is none of the audit's.
         """
         codes = [_FAILED if outcome is None else _OUTCOME_CODES[outcome] for outcome in grades.outcomes]
-        asked = zip(grades.variant_ids, grades.replicates, strict=True)
+        asked = grades.variant_ids, grades.replicates
         self._add(grades.arm, grades.trial_ids, grades.item_ids, codes, grades.truncated, asked)
 
     def add_given_up(self, shard: Shard) -> None:
         """The error rows of a shard that was given up. Raises as `add`."""
         n = len(shard.trials)
         trial_ids = [trial.trial_id for trial in shard.trials]
-        asked = ((trial.variant_id, trial.replicate) for trial in shard.trials)
+        asked = [trial.variant_id for trial in shard.trials], [trial.replicate for trial in shard.trials]
         self._add(shard.arm, trial_ids, [trial.item_id for trial in shard.trials], [_GIVEN_UP] * n, [False] * n, asked)
 
     def _add(
@@ -158,7 +160,7 @@ class RowsBuilder:
         item_ids: Sequence[str],
         states: Sequence[int],
         truncated: Sequence[bool],
-        asked: Iterable[tuple[str | None, int]],
+        asked: tuple[Sequence[str | None], Sequence[int]],
     ) -> None:
         n = len(trial_ids)
         try:
@@ -169,9 +171,9 @@ class RowsBuilder:
         self._states.extend(states)
         self._truncated.extend(truncated)
         self._shards.extend([self._n_shards] * n)
-        for variant_id, replicate in asked:
-            self._wordings.append(0 if variant_id is None else int(variant_id, 16))
-            self._replicates.append(replicate)
+        variant_ids, replicates = asked
+        self._wordings += bytes.fromhex("".join([variant_id or _OWN_WORDING for variant_id in variant_ids]))
+        self._replicates.extend(replicates)
         self._trial_ids += bytes.fromhex("".join(trial_ids))
         self._n_shards += 1
 
@@ -184,7 +186,7 @@ class RowsBuilder:
             np.frombuffer(self._states, np.int8),
             np.frombuffer(self._truncated, np.int8).astype(np.bool_),
             np.frombuffer(self._shards, np.int32),
-            np.frombuffer(self._wordings, np.uint64),
+            np.frombuffer(self._wordings, ">u8").astype(np.uint64),
             np.frombuffer(self._replicates, np.int32),
         )
         trial_ids = np.frombuffer(self._trial_ids, np.uint64)
