@@ -17,8 +17,9 @@ from channel_studies.cells import Cell, Row, between
 from proctor.domain.evidence import Verdict
 from proctor.domain.suite import GovernanceSection
 from proctor.evidence.answers import PairedAnswers
-from proctor.evidence.perturbation.channel import limits_passed, perturbation_evidence
+from proctor.evidence.perturbation.channel import perturbation_evidence
 from proctor.evidence.perturbation.clean_control import ChosenControl, grounds
+from proctor.evidence.perturbation.held import Held, limits_passed
 from proctor.evidence.planning.families import FAMILIES
 from proctor.perturbation.library.fidelity import CleanModel, measure_fidelity
 
@@ -76,7 +77,7 @@ def _audit(rng: np.random.Generator, *, cost: float, leaked: float, of_control: 
     )
     chosen = ChosenControl(measured, same_rewordings=True)
     found = perturbation_evidence(draw_answers(rng, cost=cost, leaked=leaked), SCORING, GOVERNANCE, None, chosen)
-    past = limits_passed(found.score_inflation, found.contamination_score, found.p_value, SCORING, GOVERNANCE)
+    past = limits_passed(Held.of(found), SCORING, GOVERNANCE)
     seen = {
         ALONE: bool(past),
         BESIDE: found.verdict is Verdict.CONTAMINATED,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tests.chaos.findings import Findings
-from tests.chaos.reading import asked, outcome
+from tests.chaos.reading import Asked, asked, outcome
 from tests.chaos.stores import Stage, Stores
 
 
@@ -36,7 +36,7 @@ def check_grades(
     audit: str,
     stage: Stage,
     answered: Sequence[Mapping[str, Any]],
-    accepted: Mapping[tuple[str, str | None], str],
+    accepted: Mapping[Asked, str],
     findings: Findings,
 ) -> None:
     """Each grade that was made ahead is the one that the raw answer deserves, and of the answer that counts."""

@@ -7,7 +7,7 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 MODEL = "sums"
 DIGEST = "sha256:" + "5" * 64
@@ -21,13 +21,13 @@ _WORDINGS = (
 )
 
 
-def answer(prompt: str) -> str:
-    """What the model says: the sum, or for one prompt in ten another number, by the prompt's hash alone."""
+def answer(prompt: str, seed: int | None = None) -> str:
+    """What the model says: the sum, or for one prompt in ten another number, by the hash of prompt and seed alone."""
     found = _SUM.search(prompt)
     if found is None:
         return "I see no numbers."
     total = int(found[1]) + int(found[2])
-    wrong = hashlib.sha256(prompt.encode()).digest()[0] < 26
+    wrong = hashlib.sha256(f"{prompt}{seed or ''}".encode()).digest()[0] < 26
     return f"The answer is {total + 1 if wrong else total}"
 
 
@@ -39,26 +39,37 @@ class Benchmark:
     items: int
     variants: int = 3
     poisoned: bool = False
+    fresh: int = 0
+    control: int = 0
+    replicates: int = 1
 
     @property
     def trials(self) -> int:
         """Trials of one audit."""
-        return self.items * (1 + self.variants)
+        return self.replicates * (self.items + self.control) * (1 + self.variants) + self.fresh
 
     def write(self, folder: Path, endpoint: str, **sections: Any) -> Path:
         """Lay down items, rewordings and suite; returns the suite's path."""
         folder.mkdir(parents=True, exist_ok=True)
-        numbers = [(int(hashlib.sha256(f"{self.name}/{n}".encode()).hexdigest()[:6], 16), n) for n in range(self.items)]
-        items = [
-            {"id": f"q{n}", "question": f"What is the sum of {a} and {n}?", "answer": str(a + n)} for a, n in numbers
-        ]
+        items, fresh, control = (
+            self._sums("q", self.items),
+            self._sums("f", self.fresh),
+            self._sums("c", self.control),
+        )
         rewordings = [
-            {"item_id": f"q{n}", "question": wording.format(a=a, b=n) + (f" {POISON}" if self._kills(n, place) else "")}
-            for a, n in numbers
+            {
+                "item_id": one.id,
+                "question": wording.format(a=one.a, b=one.b) + (f" {POISON}" if self._kills(one.id, place) else ""),
+            }
+            for one in (*items, *control)
             for place, wording in enumerate(_WORDINGS[: self.variants])
         ]
-        _write_lines(folder / f"{self.name}.items.jsonl", items)
+        _write_lines(folder / f"{self.name}.items.jsonl", [one.row for one in items])
         _write_lines(folder / f"{self.name}.rewordings.jsonl", rewordings)
+        for kind, beside in (("fresh", fresh), ("control", control)):
+            if beside:
+                _write_lines(folder / f"{self.name}.{kind}.jsonl", [one.row for one in beside])
+                sections = {f"{kind}_config": {"path": f"{self.name}.{kind}.jsonl"}, **sections}
         suite = {
             "audit_suite_id": f"chaos-{self.name}",
             "model_config": {
@@ -81,7 +92,7 @@ class Benchmark:
                 "max_semantic_distance": 1.0,
                 "max_token_overlap": 1.0,
             },
-            "decoding_config": {"max_tokens": 64},
+            "decoding_config": {"max_tokens": 64, **self._drawn()},
             "metric_config": {"extractor": "numeric"},
             **sections,
         }
@@ -89,8 +100,29 @@ class Benchmark:
         path.write_text(json.dumps(suite, indent=1))
         return path
 
-    def _kills(self, number: int, place: int) -> bool:
-        return self.poisoned and (number, place) == (self.items // 2, 0)
+    def _drawn(self) -> dict[str, Any]:
+        return {} if self.replicates == 1 else {"temperature": 0.7, "replicates": self.replicates}
+
+    def _sums(self, letter: str, count: int) -> list[_Sum]:
+        kind = "" if letter == "q" else f"{letter}/"
+        digests = [hashlib.sha256(f"{self.name}/{kind}{n}".encode()).hexdigest() for n in range(count)]
+        return [_Sum(f"{letter}{n}", int(digest[:6], 16), n) for n, digest in enumerate(digests)]
+
+    def _kills(self, item: str, place: int) -> bool:
+        return self.poisoned and (item, place) == (f"q{self.items // 2}", 0)
+
+
+class _Sum(NamedTuple):
+    """One item: two numbers."""
+
+    id: str
+    a: int
+    b: int
+
+    @property
+    def row(self) -> dict[str, str]:
+        question = f"What is the sum of {self.a} and {self.b}?"
+        return {"id": self.id, "question": question, "answer": str(self.a + self.b)}
 
 
 def _write_lines(path: Path, rows: list[dict[str, str]]) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 
 from tests.chaos.accounts import check_accounts, check_grades
 from tests.chaos.findings import Findings
-from tests.chaos.reading import FAILED, asked, is_right
+from tests.chaos.reading import FAILED, Asked, asked, is_right
 from tests.chaos.remains import check_remains
 from tests.chaos.stores import Audit, Stage, Stores
 
@@ -68,20 +68,35 @@ def _check_audit(
         findings.broken(1, name, f"a document is missing or damaged: {error}")
 
 
-def _accepted(stores: Stores, audit: Audit) -> dict[tuple[str, str | None], str]:
-    """The trials that an audit has to ask: (item, variant) → the item's right answer. From items and variants alone."""
-    if audit.inputs["variants"] is None:
+def _accepted(stores: Stores, audit: Audit) -> dict[Asked, str]:
+    """The trials that an audit has to ask, and the items' right answers. From items and variants alone."""
+    inputs, times = audit.inputs, range(audit.suite["decoding_config"].get("replicates", 1))
+    if inputs["variants"] is None:
         return {}
-    variants: dict[str, list[str]] = {}
-    for chunk in stores.document(audit.inputs["variants"])["chunks"]:
+    worded = _worded(stores, inputs["items"], inputs["variants"], ("canonical", "perturbed"), times)
+    if "control" in inputs:
+        arms = ("control_canonical", "control_perturbed")
+        worded |= _worded(stores, inputs["control"], inputs["control_variants"], arms, times)
+    fresh = _items(stores, inputs["fresh"]) if "fresh" in inputs else ()
+    return worded | {Asked("fresh", item["item_id"], None, 0): item["target"] for item in fresh}
+
+
+def _items(stores: Stores, index: str) -> list[dict[str, Any]]:
+    return [item for chunk in stores.document(index)["chunks"] for item in stores.document(chunk)["items"]]
+
+
+def _worded(stores: Stores, items: str, variants: str, arms: tuple[str, str], times: Sequence[int]) -> dict[Asked, str]:
+    """Each item that has a rewording, in its own wording and in the others, so many times."""
+    words: dict[str, list[str]] = {}
+    for chunk in stores.document(variants)["chunks"]:
         for variant in stores.document(chunk)["variants"]:
-            variants.setdefault(variant["item_id"], []).append(_variant_id(variant))
+            words.setdefault(variant["item_id"], []).append(_variant_id(variant))
     return {
-        (item["item_id"], variant_id): item["target"]
-        for chunk in stores.document(audit.inputs["items"])["chunks"]
-        for item in stores.document(chunk)["items"]
-        if item["item_id"] in variants
-        for variant_id in (None, *variants[item["item_id"]])
+        Asked(arms[wording is not None], item["item_id"], wording, replicate): item["target"]
+        for item in _items(stores, items)
+        if item["item_id"] in words
+        for wording in (None, *words[item["item_id"]])
+        for replicate in times
     }
 
 
@@ -96,17 +111,17 @@ def _told(
     stores: Stores,
     audit: str,
     stage: Stage,
-    accepted: Mapping[tuple[str, str | None], str],
+    accepted: Mapping[Asked, str],
     fatal: str,
     findings: Findings,
-) -> dict[tuple[str, str | None], str | None]:
+) -> dict[Asked, str | None]:
     """What became of each accepted trial: what the model said, or None for one that was dead-lettered."""
     findings.trials += len(accepted)
     if both := stage.done.keys() & stage.dead.keys():
         findings.broken(1, audit, f"{len(both)} shards are both done and dead")
     if aliens := (stage.done.keys() | stage.dead.keys()) - stage.plan.keys():
         findings.broken(1, audit, f"{len(aliens)} shards were never planned")
-    times, told = Counter[tuple[str, str | None]](), dict[tuple[str, str | None], str | None]()
+    times, told = Counter[Asked](), dict[Asked, str | None]()
     unlucky = 0
     for shard_id, planned in stage.plan.items():
         trials = stores.document(planned.digest)["trials"]
@@ -143,8 +158,8 @@ def _check_report(
     stores: Stores,
     audit: Audit,
     stage: Stage,
-    accepted: Mapping[tuple[str, str | None], str],
-    told: Mapping[tuple[str, str | None], str | None],
+    accepted: Mapping[Asked, str],
+    told: Mapping[Asked, str | None],
     findings: Findings,
 ) -> None:
     """The report was made of what the ledger has, and its aggregates count each raw answer once."""
@@ -172,20 +187,45 @@ def _check_report(
     }
     if found := {key: counts[key] for key in expected if counts[key] != expected[key]}:
         findings.broken(2, name, f"the report counts {found}, the raw answers {expected}")
-    by_item: dict[str, list[int]] = {}
-    for (item, variant), correct in right.items():
-        if variant is not None:
-            by_item.setdefault(item, []).append(correct)
     perturbation = report["evidence"].get("perturbation") or {"items": []}
-    wrong = [
-        row["item_id"]
-        for row in perturbation["items"]
-        if (row["perturbed_correct"], row["perturbed_total"])
-        != (sum(by_item.get(row["item_id"], [])), len(by_item.get(row["item_id"], [])))
-        or row["canonical_correct"] != right.get((row["item_id"], None))
-    ]
+    scores = _scores(right)
+    wrong = [row["item_id"] for row in perturbation["items"] if _score_of(row) != scores.get(row["item_id"])]
     if wrong:
         findings.broken(2, name, f"{len(wrong)} items' scores are not those of their answers, e.g. {wrong[0]}")
+    _check_arms(report, right, name, findings)
+
+
+def _score_of(row: Mapping[str, Any]) -> tuple[bool, int, int]:
+    return row["canonical_correct"], row["perturbed_correct"], row["perturbed_total"]
+
+
+def _scores(right: Mapping[Asked, bool]) -> dict[str, tuple[bool, int, int]]:
+    """Whether most answers to an item's own wording are right, and how many are of those to others."""
+    answers: dict[str, tuple[list[bool], list[bool]]] = {}
+    for trial, correct in right.items():
+        if trial.arm in ("canonical", "perturbed"):
+            answers.setdefault(trial.item, ([], []))[trial.arm == "perturbed"].append(correct)
+    return {
+        item: (2 * sum(canonical) > len(canonical), sum(others), len(others))
+        for item, (canonical, others) in answers.items()
+    }
+
+
+def _check_arms(report: Mapping[str, Any], right: Mapping[Asked, bool], name: str, findings: Findings) -> None:
+    """The accuracies of the arms beside the benchmark are those of the raw answers, each counted once."""
+    control = (report["evidence"].get("perturbation") or {}).get("control_items") or {"arms": ()}
+    fresh = report["evidence"].get("fresh") or {"arms": ()}
+    for row in (*control["arms"], *fresh["arms"]):
+        shares: dict[str, list[bool]] = {}
+        for trial, correct in right.items():
+            # Fresh items are compared with the first answer to each item of the benchmark.
+            if trial.arm == row["arm"] and (trial.arm != "canonical" or trial.replicate == 0):
+                shares.setdefault(trial.item, []).append(correct)
+        mean = sum(sum(own) / len(own) for own in shares.values()) / len(shares) if shares else None
+        expected = (sum(map(len, shares.values())), mean)
+        found = (row["n_answers"], row["accuracy"]["value"])
+        if found[0] != expected[0] or (found[1] is None) != (mean is None) or abs((found[1] or 0) - (mean or 0)) > 1e-9:
+            findings.broken(2, name, f"the arm {row['arm']} counts {found}, the raw answers {expected}")
 
 
 def _check_log(log: Sequence[tuple[int, str, str]], audits: Sequence[Audit], findings: Findings) -> None:

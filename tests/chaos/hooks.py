@@ -148,7 +148,7 @@ def _answer_in_process(control: Control) -> None:
                 if arithmetic.POISON in trial.prompt:
                     control.log("poisoned")
                     os.kill(os.getpid(), signal.SIGKILL)
-                said = Answer(arithmetic.answer(trial.prompt), "stop", 20, 5, arithmetic.DIGEST)
+                said = Answer(arithmetic.answer(trial.prompt, decoding.seed), "stop", 20, 5, arithmetic.DIGEST)
                 took_s = time.monotonic() - began
                 completions.append(answered(trial, self._spec, said, max_tokens=decoding.max_tokens, latency_s=took_s))
             return completions

@@ -52,7 +52,8 @@ class ModelServer:
         if self._control.standing(BROKEN_MODEL) is not None:
             _reply(writer, 503, {"error": {"message": "the model server is broken"}})
             return True
-        text = arithmetic.answer(json.loads(body)["prompt"])
+        asked = json.loads(body)
+        text = arithmetic.answer(asked["prompt"], asked.get("seed"))
         document = {
             "choices": [{"text": text, "finish_reason": "stop"}],
             "usage": {"prompt_tokens": 20, "completion_tokens": 5},

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 #: In place of an answer: the model was asked and gave none, for good. Such a trial is an error row, and is not graded.
 FAILED = "\0"
 _NUMBER = re.compile(r"-?\d+")
 
 
-def asked(trial: Mapping[str, Any]) -> tuple[str, str | None]:
-    """The trial as items and variants know it: by its item, and the words in which that is asked; None for its own."""
+class Asked(NamedTuple):
+    """A trial as items and variants know it."""
+
+    arm: str
+    item: str
+    words: str | None
+    """In which it is asked; None for the item's own."""
+    replicate: int
+
+
+def asked(trial: Mapping[str, Any]) -> Asked:
+    """The trial as items and variants know it."""
     question = trial["prompt"].removeprefix("Question: ").rsplit("\nAnswer:", 1)[0]
-    return trial["item_id"], None if trial["variant_id"] is None else " ".join(question.split())
+    words = None if trial["variant_id"] is None else " ".join(question.split())
+    return Asked(trial["arm"], trial["item_id"], words, trial["replicate"])
 
 
 def is_right(text: str, target: str) -> bool:

@@ -48,7 +48,8 @@ class Lane:
 
 
 def lanes(items: int, *, count: int, small: int = 0, triton: bool = False) -> tuple[Lane, ...]:
-    """Lanes of a run: audits of so many items, small ones, one over HTTP, one with a prompt that kills whoever asks it.
+    """Lanes of a run: audits of so many items, small ones, one over HTTP, one with a prompt that kills whoever asks it,
+    and one that has all arms and asks each prompt several times.
 
     The large ones have several parts; the small ones come often to what an audit does once.
     """
@@ -58,7 +59,13 @@ def lanes(items: int, *, count: int, small: int = 0, triton: bool = False) -> tu
         Lane(Benchmark("http", _SMALL), "http"),
         *([Lane(Benchmark("triton", _SMALL), "triton")] if triton else []),
         Lane(Benchmark("poisoned", _SMALL, poisoned=True)),
+        *all_arms(),
     )
+
+
+def all_arms() -> tuple[Lane, ...]:
+    """Audits with fresh items, control items and several answers to each prompt."""
+    return (Lane(Benchmark("arms", _SMALL, variants=2, fresh=30, control=30, replicates=3), "http"),)
 
 
 @dataclass

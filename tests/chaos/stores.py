@@ -52,6 +52,7 @@ class Audit(NamedTuple):
     state: str
     detail: str
     inputs: dict[str, Any]
+    suite: dict[str, Any]
     decisions: list[dict[str, Any]]
 
 
@@ -68,9 +69,12 @@ class Stores:
             decided: dict[str, list[dict[str, Any]]] = {}
             for audit_id, event in connection.execute("SELECT audit_id, event FROM decisions"):
                 decided.setdefault(audit_id, []).append(json.loads(event))
-            rows = connection.execute("SELECT audit_id, state, detail, inputs FROM audits ORDER BY audit_id").fetchall()
+            rows = connection.execute(
+                "SELECT audit_id, state, detail, inputs, suite FROM audits ORDER BY audit_id"
+            ).fetchall()
         return [
-            Audit(name, state, detail, json.loads(text), decided.get(name, [])) for name, state, detail, text in rows
+            Audit(name, state, detail, json.loads(inputs), json.loads(suite), decided.get(name, []))
+            for name, state, detail, inputs, suite in rows
         ]
 
     def decision_log(self) -> list[tuple[int, str, str]]:

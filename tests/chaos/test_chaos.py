@@ -13,7 +13,7 @@ import pytest
 
 from tests.chaos import figures
 from tests.chaos.crash_points import CRASH_POINTS, CrashPoint
-from tests.chaos.run import ROLES, Extent, lanes, run_lanes
+from tests.chaos.run import ROLES, Extent, all_arms, lanes, run_lanes
 from tests.chaos.schedule import kinds
 
 pytestmark = pytest.mark.timeout(600)
@@ -36,6 +36,8 @@ def test_every_fault_and_every_crash_point_loses_nothing_and_counts_nothing_twic
     # Whether a breaker opens, or a worker that leaves has a shard to hand back, is chance in so short a run. The long
     # one counts both, and `test_pools` and `test_worker_leaves` have tests of them.
     assert chaos.findings.reports_compared == chaos.findings.audits > len(of)
+    # The lane with all arms among them: fresh items, control items, several answers to each prompt.
+    assert {f"chaos-{lane.benchmark.name}" for lane in all_arms()} < chaos.reports.keys()
 
 
 def test_the_checker_shares_no_code_with_what_it_checks() -> None:

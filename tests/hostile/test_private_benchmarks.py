@@ -139,6 +139,19 @@ def test_a_single_marked_item_makes_a_copy_private_however_it_is_written(tmp_pat
     assert office.put(office.suite(), [PUBLIC])
 
 
+@pytest.mark.parametrize("section", ["fresh_config", "control_config"])
+def test_items_that_are_asked_beside_a_benchmark_are_held_to_the_same_marks(tmp_path: Path, section: str) -> None:
+    (tmp_path / "beside.jsonl").write_text("".join(json.dumps(row) + "\n" for row in SECRET))
+    file = str(file_digest(tmp_path / "beside.jsonl"))
+    for marks in ({"items": marked_items(SECRET)}, {"datasets": frozenset({file})}):
+        office = Office(tmp_path, **marks)
+        beside: dict[str, Any] = {section: {"path": "beside.jsonl"}}
+        with pytest.raises(BadInputError, match="which the operator of this deployment marks as private"):
+            office.put(office.suite(**beside), [PUBLIC])
+        assert office.is_empty
+    assert office.put(office.suite("approved", **beside), [PUBLIC])
+
+
 def test_what_is_marked_is_told_by_a_command_from_the_suite_itself(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -155,6 +168,26 @@ def test_what_is_marked_is_told_by_a_command_from_the_suite_itself(
 def bench(tmp_path: Path, valkey_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     with router_bench(tmp_path, valkey_url, monkeypatch) as bench:
         yield bench
+
+
+@pytest.mark.parametrize("arm", ["fresh", "control"])
+def test_a_router_hands_out_nothing_where_what_is_asked_beside_it_was_marked(
+    tmp_path: Path, valkey_url: str, monkeypatch: pytest.MonkeyPatch, arm: str
+) -> None:
+    row = {"id": "beside", "question": "What is 7 plus six?", "answer": "13"}
+    (tmp_path / "beside.jsonl").write_text(json.dumps(row) + "\n")
+    with router_bench(tmp_path, valkey_url, monkeypatch, **{f"{arm}_config": {"path": "beside.jsonl"}}) as bench:
+        endpoint = {"model_id": "m", "model_version": PINNED[:19], "endpoint": "open"}
+        bench.suite = Suite.model_validate({**bench.suite.plain(), "model_config": endpoint})
+        bench.settings = bench.settings.model_copy(update={"endpoints": ENDPOINTS})
+        audit_id = bench.submit()
+        marks = PrivateBenchmarks(items=frozenset({question_digest("What is 7 plus six?", ())}))
+        marked = bench.settings.model_copy(update={"private_benchmarks": marks})
+        dispatcher = barred_by(marked, tasks._dispatcher())
+        monkeypatch.setattr(tasks, "_dispatcher", lambda: dispatcher)
+        begin(bench, audit_id)
+        assert (bench.state(audit_id), bench.take(RunShards)) == (AuditState.FAILED, [])
+        assert "marks as private" in bench.records.audit(audit_id).detail
 
 
 @pytest.mark.parametrize(

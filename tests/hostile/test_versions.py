@@ -190,10 +190,10 @@ def test_every_message_is_of_version_one_but_where_it_says_what_was_added_since(
     newer = {kind.__name__: newest_version(kind) for kind in kinds if newest_version(kind) > 1}
     assert newer == {
         "BuildVariants": 4,
-        "VariantsBuilt": 2,
+        "VariantsBuilt": 3,
         "WriteDecision": 2,
-        "RunShards": 2,
-        "GradeShards": 2,
+        "RunShards": 3,
+        "GradeShards": 3,
         "ScoreAudit": 3,
     }
     asked = BuildVariants(audit_id="a", items="i", settings="s", benchmark="b")

@@ -142,8 +142,9 @@ class Bench:
     def state(self, audit: str) -> AuditState:
         return self.records.audit(audit).state
 
-    def variants(self, audit: str) -> str:
-        digest = view(self.records, audit).inputs.items
+    def variants(self, audit: str, items: str | None = None) -> str:
+        """One rewording of each item, of the benchmark's or of those of another index."""
+        digest = items or view(self.records, audit).inputs.items
         variants = tuple(
             Variant(
                 item_id=item.item_id, item_hash=item.content_hash, strategy="wordings",
@@ -166,8 +167,13 @@ class Bench:
         tasks.start(StartAudit(audit_id=audit))
         tasks.endpoint_probed(EndpointProbed(audit_id=audit, ok=True, model_digest=PINNED, server="test"))
         self.sent.clear()
-        tasks.variants_built(VariantsBuilt(audit_id=audit, variants=self.variants(audit)))
+        tasks.variants_built(VariantsBuilt(audit_id=audit, variants=self.variants(audit), control=self.reworded(audit)))
         return audit
+
+    def reworded(self, audit: str) -> str | None:
+        """One rewording of each control item; None where the suite has none."""
+        control = view(self.records, audit).inputs.control
+        return None if control is None else self.variants(audit, control)
 
 
 def answered(shard: HandedOut, *, seconds: float = 0.0, **answer: Any) -> ShardsAnswered:

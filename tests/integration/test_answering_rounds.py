@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -45,6 +46,7 @@ from tests.solved_wordings import knows, rewordings
 
 N_ITEMS = 100
 BAD = frozenset({"q7", "q70"})
+BAD_CONTROL = frozenset({"c3"})
 SAMPLES = 4
 FIRST, SECOND = "http://127.0.0.1:7/v1", "http://127.0.0.1:8/v1"
 #: Prompts of a solver: each item and its two rewordings.
@@ -55,13 +57,19 @@ Opened = Callable[..., AbstractContextManager[Bench]]
 @pytest.fixture
 def opened(tmp_path: Path, valkey_url: str, monkeypatch: pytest.MonkeyPatch) -> Opened:
     @contextmanager
-    def open_bench(*solvers: str, priced: bool = False, **check: Any) -> Iterator[Bench]:
+    def open_bench(*solvers: str, priced: bool = False, control: int = 0, **check: Any) -> Iterator[Bench]:
         named = [{"model": f"org/{name}", "endpoint": name} for name in solvers or ("first", "second")]
         perturbation = {
             "perturbation_strategy": "wordings",
             "answering_check": {"solvers": named, "samples": SAMPLES, "alpha": 0.1, **check},
         }
-        with router_bench(tmp_path, valkey_url, monkeypatch, perturbation_config=perturbation) as bench:
+        sections: dict[str, Any] = {"perturbation_config": perturbation}
+        if control:
+            rows = [{"id": f"c{n}", "question": f"What is {n + 1_000} plus one?", "answer": str(n + 1_001)}
+                    for n in range(control)]  # fmt: skip
+            (tmp_path / "control.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+            sections["control_config"] = {"path": "control.jsonl"}
+        with router_bench(tmp_path, valkey_url, monkeypatch, **sections) as bench:
             price = {"input_price_per_million": 2.0, "output_price_per_million": 4.0} if priced else {}
             endpoints = {"first": OperatorEndpoint(url=FIRST, **price), "second": OperatorEndpoint(url=SECOND)}
             bench.settings = bench.settings.model_copy(update={"endpoints": endpoints})
@@ -87,14 +95,18 @@ class NoEncoder:
 
 def proposed(bench: Bench, audit: str) -> VariantsBuilt:
     """The perturbation service's answer: two rewordings of each item, of which the bad ask something else."""
-    items = view(bench.records, audit).inputs.items
-    variants = tuple(
-        variant
-        for item in get_items(bench.artifacts, items).items
-        for variant in rewordings(item, bad=item.item_id in BAD)
-    )
-    made = VariantSet(variants=variants, rejections=(), encoder="none")
-    return VariantsBuilt(audit_id=audit, variants=put_variants(bench.artifacts, items, made))
+    inputs = view(bench.records, audit).inputs
+
+    def made(items: str) -> str:
+        variants = tuple(
+            variant
+            for item in get_items(bench.artifacts, items).items
+            for variant in rewordings(item, bad=item.item_id in BAD | BAD_CONTROL)
+        )
+        return put_variants(bench.artifacts, items, VariantSet(variants=variants, rejections=(), encoder="none"))
+
+    control = None if inputs.control is None else made(inputs.control)
+    return VariantsBuilt(audit_id=audit, variants=made(inputs.items), control=control)
 
 
 def to_check(bench: Bench) -> str:
@@ -172,6 +184,40 @@ def test_the_audited_model_is_asked_what_is_not_held_and_the_manifest_says_what_
     assert rule is not None
     held = VariantLibrary(bench.records).held([one.variant_id for one in found.listed], rule.rule_digest)
     assert {one.item_id for one in held.values()} == BAD
+
+
+def test_rewordings_of_control_items_are_checked_by_the_same_solvers(opened: Opened) -> None:
+    n_control = 30
+    with opened(control=n_control) as bench:
+        audit = to_check(bench)
+        for number in (1, 2):
+            asked = finish(bench, f"check-{number}-1", solves)
+            assert len(asked) == SAMPLES * 3 * (N_ITEMS + n_control)
+        request = only(bench.sent, BuildVariants)
+        assert request.check is not None
+        assert request.version == 4
+        assert request.check.control == view(bench.records, audit).inputs.proposed_control
+        tasks.variants_built(checked(bench))
+        answers = finish(bench, ANSWER_STAGE)
+        # One rewording of each bad item is held, and the item keeps the other.
+        assert len(answers) == 3 * (N_ITEMS + n_control) - len(BAD | BAD_CONTROL)
+        of_control = [trial for trial in answers if trial.arm is Arm.CONTROL_PERTURBED]
+        assert len(of_control) == 2 * n_control - 1
+        assert not any("plus two" in trial.prompt for trial in answers)
+        (scoring,) = bench.sent
+        assert isinstance(scoring, ScoreAudit)
+        manifest = get_model(bench.artifacts, scoring.manifest, AuditManifest)
+        assert manifest.control is not None
+        benchmark, control = (
+            StoredVariants(bench.artifacts, one).summary().check
+            for one in (manifest.variants, manifest.control.variants)
+        )
+        assert benchmark is not None
+        assert control is not None
+        assert ([one.item_id for one in benchmark.listed], [one.item_id for one in control.listed]) == (
+            ["q7", "q70"], ["c3"],
+        )  # fmt: skip
+        assert [solver.calls for solver in control.solvers] == [SAMPLES * 3 * n_control] * 2
 
 
 def test_an_answer_that_is_delivered_again_changes_nothing(bench: Bench) -> None:

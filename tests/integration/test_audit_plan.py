@@ -275,6 +275,50 @@ def test_the_training_data_are_said_with_their_size_and_a_pattern_that_matches_n
     assert "exposure_config.corpora.tune: 'dpo/*.jsonl' matches no file" in capsys.readouterr().err
 
 
+def _control(folder: Path, n: int) -> dict[str, Any]:
+    rows = [{"id": f"c{n}", "question": f"How many are {n} and {n} and {n}?", "answer": str(3 * n)} for n in range(n)]
+    (folder / "control.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return {"control_config": {"path": "control.jsonl"}}
+
+
+def test_control_items_are_counted_in_every_wording_and_their_noise_in_the_chances(
+    suite_file: Write, planned: Plan, tmp_path: Path
+) -> None:
+    without = planned(suite_file(items=300))
+    asked = planned(suite_file(items=300, **_control(tmp_path, 100)))
+    for row, before in zip(asked["rows"], without["rows"], strict=True):
+        assert row["trials"] == before["trials"] + 100 * (1 + row["variants"])
+        assert row["prompt_tokens"] > before["prompt_tokens"]
+        assert row["approval_chance"] < before["approval_chance"]
+        assert row["detectable_share"] > before["detectable_share"]
+    assert "100 control items are reworded and asked in both wordings" in " ".join(asked["notes"])
+    assert "(300 items and 100 control items, 3 variants each)" in asked["conclusion"]
+    assert "control items give 90 %" in asked["conclusion"]
+
+
+def test_a_plan_with_too_few_control_items_says_that_it_can_only_review(
+    suite_file: Write, planned: Plan, tmp_path: Path
+) -> None:
+    asked = planned(suite_file(items=300, **_control(tmp_path, 19)))
+    assert {row["approval_chance"] for row in asked["rows"]} == {0.0}
+    assert "fewer than 20 control items" in " ".join(asked["notes"])
+
+
+def test_replicates_multiply_trials_tokens_and_cost_and_leave_the_chances(
+    suite_file: Write, planned: Plan, tmp_path: Path
+) -> None:
+    once = planned(suite_file(items=60, **_control(tmp_path, 30), decoding_config={"temperature": 0.7}))
+    often = planned(
+        suite_file(items=60, **_control(tmp_path, 30), decoding_config={"temperature": 0.7, "replicates": 4})
+    )
+    for row, before in zip(often["rows"], once["rows"], strict=True):
+        assert row["trials"] == 4 * before["trials"]
+        assert row["prompt_tokens"] == pytest.approx(4 * before["prompt_tokens"], abs=4)
+        assert row["output_tokens_at_most"] == 4 * before["output_tokens_at_most"]
+        assert row["approval_chance"] == before["approval_chance"]
+    assert "is asked 4 times, which trials, tokens and cost count" in " ".join(often["notes"])
+
+
 def test_the_plan_says_what_an_approval_would_rest_on_and_how_the_items_look(
     suite_file: Write, planned: Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

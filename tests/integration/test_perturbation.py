@@ -271,6 +271,51 @@ def test_a_message_is_answered_with_a_variant_set(minilm: SentenceEncoder, recor
     assert Counter(rejection.reason for rejection in made.rejections) == {"no_rewording": 3}
 
 
+def _with_control(artifacts: LocalArtifacts, section: PerturbationSection, control: Sequence[Item]) -> BuildVariants:
+    rows = [{"item_id": item.item_id, "question": f"Tell me {item.question[24:-1]}'s capital, please."}
+            for item in (*_items(4), *control[:1])]  # fmt: skip
+    message = _message(artifacts, section, "\n".join(map(json.dumps, rows)).encode())
+    return message.model_copy(update={"control": put_items(artifacts, ItemSet(items=tuple(control)))})
+
+
+def test_control_items_pass_the_same_gate_into_variants_of_their_own(
+    minilm: SentenceEncoder, records: Records, tmp_path: Path
+) -> None:
+    artifacts = LocalArtifacts(tmp_path / "artifacts")
+    section = SECTION.model_copy(update={"perturbation_strategy": "imported", "rewordings_path": "r.jsonl"})
+    control = [item.model_copy(update={"item_id": f"control-{place}"}) for place, item in enumerate(_items(8)[4:])]
+    message = _with_control(artifacts, section, control)
+    built = variants_for(message, Settings(home=tmp_path), records, artifacts, minilm)
+    assert built.variants is not None
+    assert built.control is not None
+    alone = variants_for(
+        message.model_copy(update={"control": None}), Settings(home=tmp_path), records, artifacts, minilm
+    )
+    assert alone.variants is not None
+    of_benchmark, before = get_variants(artifacts, built.variants), get_variants(artifacts, alone.variants)
+    assert (of_benchmark.variants, of_benchmark.rejections) == (before.variants, before.rejections)
+    of_control = get_variants(artifacts, built.control)
+    # One of four is below min_yield, which is the benchmark's alone: the channel says that these are too few.
+    assert {variant.item_id for variant in of_control.variants} == {"control-0"}
+    assert Counter(rejection.item_id for rejection in of_control.rejections) == {
+        "control-1": 1, "control-2": 1, "control-3": 1,
+    }  # fmt: skip
+
+
+def test_control_items_of_which_none_gets_a_rewording_do_not_stop_the_audit(
+    minilm: SentenceEncoder, records: Records, tmp_path: Path
+) -> None:
+    artifacts = LocalArtifacts(tmp_path / "artifacts")
+    section = SECTION.model_copy(update={"perturbation_strategy": "imported", "rewordings_path": "r.jsonl"})
+    message = _with_control(artifacts, section, ())
+    control = ItemSet(items=(_items(9)[8].model_copy(update={"item_id": "control-9"}),))
+    message = message.model_copy(update={"control": put_items(artifacts, control)})
+    built = variants_for(message, Settings(home=tmp_path), records, artifacts, minilm)
+    assert built.error is None
+    assert built.control is not None
+    assert get_variants(artifacts, built.control).variants == ()
+
+
 def test_rewordings_of_other_items_are_refused(minilm: SentenceEncoder, records: Records, tmp_path: Path) -> None:
     artifacts = LocalArtifacts(tmp_path / "artifacts")
     section = SECTION.model_copy(update={"perturbation_strategy": "imported", "rewordings_path": "r.jsonl"})

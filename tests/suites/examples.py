@@ -66,6 +66,11 @@ def _of_exposure(field: str, value: Any, *, subject: bool = False) -> Any:
     return pytest.param(Change(f"exposure_config.{field}", value, around, subject), id=f"exposure {field}")
 
 
+def _of_control(field: str, value: Any, *, subject: bool = False) -> Any:
+    change = Change(f"control_config.{field}", value, {"control_config.path": "control.jsonl"}, subject)
+    return pytest.param(change, id=f"control {field}")
+
+
 CHANGES = [
     _change("$schema", "https://schemas.example/audit-suite/v1.0", subject=True),
     _change("audit_suite_id", "other", subject=True),
@@ -193,6 +198,14 @@ CHANGES = [
     _of_exposure("without_markup", True),
     _of_exposure("text_columns", ["body"]),
     _of_exposure("max_skipped_pct", 2.0),
+    _change("decoding_config.replicates", 3, decoding_config__temperature=0.5),
+    _of_control("path", "other.jsonl", subject=True),
+    _of_control("sample_size", 100),
+    _of_control("id_field", "name"),
+    _of_control("question_field", "text"),
+    _of_control("choices_field", "options"),
+    _of_control("target_field", "right"),
+    _of_control("cluster_field", "passage"),
 ]
 #: These have one value only, so that there is no other to change them to.
 UNCHANGEABLE = {"metric_config.name", "protocol_config.templates", f"{_CHECK}.decoding.seed"}
@@ -201,11 +214,11 @@ PLUGINS = {"protocol_config.stages"}
 #: Not written where it stands at its default, so that suites keep the bytes of the time before it.
 NOT_WRITTEN = {
     "governance.profile", "governance.approval_expires_after_days", "governance.approval_ends_when_superseded",
-    "perturbation_config.min_margin", "dataset_config.cluster_field",
+    "perturbation_config.min_margin", "dataset_config.cluster_field", "decoding_config.replicates",
 }  # fmt: skip
 #: Of a section that is absent by default.
-_SECTIONS = (f"{_CHECK}.", "fresh_config.", "exposure_config.")
-ABSENT = {place.dotted for place in all_places() if place.dotted.startswith(_SECTIONS)}
+_OPTIONAL = (f"{_CHECK}.", "fresh_config.", "exposure_config.", "control_config.")
+ABSENT = {place.dotted for place in all_places() if place.dotted.startswith(_OPTIONAL)}
 #: What an audit may use is no part of what it finds.
 BESIDE_THE_CARD = {"budget_config.max_trials": 10, "budget_config.max_tokens": 10, "budget_config.max_cost": 0.5}
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from proctor.domain.estimate import Estimate
 from proctor.evidence.answers import PairedAnswers
+from proctor.evidence.replicated_answers import ReplicatedAnswers
 
 
 def ends(estimate: Estimate) -> tuple[float, float]:
@@ -50,4 +51,15 @@ def samples(*, min_items: int = 0, max_items: int = 60) -> st.SearchStrategy[Pai
     row = st.integers(1, 5).flatmap(lambda t: st.tuples(st.integers(0, 1), st.integers(0, t), st.just(t)))
     return st.lists(row, min_size=min_items, max_size=max_items).map(
         lambda rows: paired([c for c, _, _ in rows], [r for _, r, _ in rows], [t for *_, t in rows])
+    )
+
+
+def replicated(answers: PairedAnswers) -> ReplicatedAnswers:
+    """Answers to wordings that were asked once each, as replicates of one."""
+    places = np.arange(int(answers.total.max(initial=1)))
+    return ReplicatedAnswers(
+        answers.item_ids,
+        np.column_stack([answers.canonical, places < answers.right[:, None]]).astype(np.int64),
+        np.column_stack([np.ones(answers.n), places < answers.total[:, None]]).astype(np.int64),
+        answers.excluded,
     )

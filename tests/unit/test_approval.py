@@ -15,13 +15,22 @@ from proctor.domain.evidence import Evidence, ProtocolEvidence, Verdict
 from proctor.domain.suite import Suite
 from proctor.evidence.answers import PairedAnswers
 from proctor.evidence.perturbation.channel import perturbation_evidence
+from proctor.evidence.perturbation.control_items import weigh_control_items
 from proctor.evidence.perturbation.exchangeability import exchangeability_test
 from proctor.evidence.perturbation.studentised import studentised_test
-from proctor.evidence.planning.approval import approval_chance, detectable_share, gate_rates, items_for_approval
+from proctor.evidence.planning.approval import (
+    GateRates,
+    approval_chance,
+    detectable_share,
+    gate_rates,
+    items_for_approval,
+)
+from proctor.evidence.planning.controlled_audits import ControlledAudits
 from proctor.evidence.planning.families import FAMILIES, KNOWN, Family
 from proctor.evidence.planning.pattern_chances import largest_leaked_share, pattern_chances
 from proctor.evidence.planning.simulated_audits import Limits, SimulatedAudits
 from proctor.scorer.policy import decide
+from tests.unit.test_control_items import as_answers
 
 COMPARABLE = ProtocolEvidence(verdict=Verdict.CLEAN, reasons=("Alike.",), arms=())
 LIMITS: dict[str, dict[str, Any]] = {
@@ -119,6 +128,49 @@ def test_simulated_significance_is_that_of_the_two_tests(family: Family, alpha: 
             for answers in map(answers_of, simulated.counts)
         ]
         assert simulated.significant(alpha).tolist() == expected
+
+
+@pytest.mark.parametrize("limits", LIMITS)
+def test_every_simulated_decision_beside_control_items_is_the_gates_own(family: Family, limits: str) -> None:
+    of = suite(LIMITS[limits])
+    for seed, (items, beside, share) in enumerate([(9, 5, 0.3), (40, 25, 0.25), (150, 150, 0.1), (400, 300, 0.0)]):
+        simulated = ControlledAudits(
+            drawn(family, items, 3, 12, share=share, seed=seed), drawn(family, beside, 3, 12, seed=seed + 100)
+        )
+        approved, blocked = simulated.decisions(Limits.of(of))
+        counts = zip(simulated.benchmark.counts, simulated.control.counts, strict=True)
+        for (benchmark, control), approve, block in zip(counts, approved, blocked, strict=True):
+            paired = answers_of(benchmark)
+            other = answers_of(control)
+            weighed = weigh_control_items(
+                paired, other, as_answers(other), of.scoring, n_selected=other.n, n_reworded=other.n
+            )
+            result = perturbation_evidence(paired, of.scoring, of.governance, None, control_items=weighed)
+            decision = decide(Evidence(perturbation=result, protocol=COMPARABLE, not_audited={}), of).outcome
+            assert approve == (decision is DecisionOutcome.APPROVE)
+            assert block == (decision is DecisionOutcome.BLOCK)
+
+
+def test_control_items_cost_approval_where_rewording_costs_nothing_and_save_it_where_it_does() -> None:
+    def rates(cost: float, control: float | None) -> GateRates:
+        rng = np.random.default_rng(3)
+        return gate_rates(FAMILIES["consistent"], 500, 3, 0.0, Limits(), 1_000, rng, cost=cost, control=control)
+
+    assert rates(0.0, 1.0).approve <= rates(0.0, None).approve
+    assert rates(0.1, None).block > 0.9
+    assert rates(0.1, 1.0).block < 0.02
+    assert rates(0.1, 1.0).approve > rates(0.1, None).approve
+    assert rates(0.0, 0.03) == GateRates(0.0, 1.0, 0.0), "fifteen control items tell nothing"
+
+
+def test_a_share_is_found_the_later_the_fewer_control_items_there_are() -> None:
+    def share(control: float | None) -> float:
+        rng = np.random.default_rng(4)
+        found = detectable_share(FAMILIES["consistent"], 500, 3, rng, audits=1_000, control=control)
+        assert found is not None
+        return found
+
+    assert share(None) < share(1.0) < share(0.2)
 
 
 def test_estimates_are_those_of_the_intervals() -> None:

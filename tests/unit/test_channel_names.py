@@ -24,10 +24,12 @@ ELSEWHERE: Mapping[str, str] = {
     "cli/worker.py": "the service",
     "domain/card.py": "sections of the suite on the card",
     "domain/messages.py": "the service",
+    "domain/recorded_card.py": "the settings on a card",
     "domain/trial.py": "an arm",
     "domain/record/entry.py": "a key of a log's entry",
     "gateway/attachments.py": "the suite's section",
     "router/states.py": "the service",
+    "formats/logs/proctor_report.py": "a report read as a log: its canonical answers stand under the channel's key",
     "formats/panel.py": "a word of a message",
     "perturbation/symbolic/resampling.py": "a key of an item's metadata",
     "registry/standing_record.py": "a key of a report's evidence, under which the article's score stands",
@@ -35,6 +37,8 @@ ELSEWHERE: Mapping[str, str] = {
     "runtime/records/migrations/versions/v0002_log_and_requests.py": "a key of a log's entry",
     "scorer/policy.py": "an invalid protocol is the cause of what follows from it, so the gate names it first",
     "scorer/report/assembly.py": "a seed",
+    "studies/comparison.py": "the cards of two logs",
+    "studies/truncation.py": "the cards of two logs",
 }
 TEMPLATE = re.compile(rf"""["'](?:{"|".join(BUILT_IN)})["']|evidence\.(?:{"|".join(BUILT_IN)})\b""")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 
 from proctor.cli.audits.showing import print_status
@@ -18,6 +19,8 @@ from proctor.domain.suite import Suite
 from proctor.evidence.answers import PairedAnswers
 from proctor.evidence.exposure.channel import figures, weigh_search
 from proctor.evidence.exposure.recall import MEASURED_WITH, RECALL_PCT
+from proctor.evidence.perturbation.measured import measured_replicates
+from proctor.evidence.replicated_answers import ReplicatedAnswers
 from proctor.exposure import report as exposure_report
 from proctor.exposure.policies import POLICIES, Measure
 from proctor.gateway.convert import audit_message, status_of
@@ -155,6 +158,22 @@ def test_the_figures_stand_with_all_items_without_the_exposed_and_of_these_alone
     assert found.all_items.score_inflation.value == pytest.approx(10.0)
     assert found.without_exposed.score_inflation.value == pytest.approx(0.0)
     assert found.exposed_only.score_inflation.value == pytest.approx(100.0)
+
+
+def test_where_prompts_were_asked_several_times_the_figures_are_over_each_wording_s_share() -> None:
+    known, unknown = [[2, 0]] * 10, [[2, 2]] * 90
+    several = ReplicatedAnswers(answers().item_ids, np.array(known + unknown), np.full((N, 2), 2))
+    found = weigh_search(search(10), several, allowed_pct=5.0, level=0.95)
+    assert found.all_items is not None
+    assert found.without_exposed is not None
+    assert found.exposed_only is not None
+    decides = measured_replicates(several, level=0.95, alpha=0.05)
+    assert (found.all_items.score_inflation, found.all_items.contamination_score) == (decides.inflation, decides.score)
+    assert (found.without_exposed.n_items, found.exposed_only.n_items) == (90, 10)
+    assert found.exposed_only.score_inflation.value == pytest.approx(100.0)
+    alone = weigh_search(search(1), several, allowed_pct=5.0, level=0.95).exposed_only
+    assert alone is not None
+    assert alone.n_items == 1
 
 
 def test_without_an_exposed_item_nothing_is_said_of_such_and_without_any_other_nothing_of_the_rest() -> None:

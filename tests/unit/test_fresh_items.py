@@ -11,7 +11,8 @@ import pytest
 
 from proctor.domain.errors import BadInputError
 from proctor.domain.suite import Suite
-from proctor.formats.fresh import FreshItems, load_fresh
+from proctor.formats.beside import ItemsBeside
+from proctor.formats.fresh import load_fresh
 from proctor.formats.items import load_items
 from proctor.formats.panel import panel_notes, parse_panel
 from proctor.formats.suites import content_digests
@@ -44,7 +45,7 @@ def suite_of(folder: Path, fresh: Iterable[Mapping[str, Any]] = FRESH, panel: st
     )
 
 
-def loaded(folder: Path, fresh: Iterable[Mapping[str, Any]] = FRESH, **section: Any) -> FreshItems:
+def loaded(folder: Path, fresh: Iterable[Mapping[str, Any]] = FRESH, **section: Any) -> ItemsBeside:
     suite = suite_of(folder, fresh, **section)
     found = load_fresh(suite, folder, load_items(suite.dataset, folder, folder).items)
     assert found is not None

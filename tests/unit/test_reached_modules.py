@@ -25,8 +25,6 @@ PACKAGE = Path(proctor.__file__).parent
 #: Public API that nothing asks yet; the page of the architecture says what each waits for.
 WAITING = frozenset(
     {
-        "proctor.evidence.perturbation.replicates",
-        "proctor.evidence.perturbation.wording_exchange",
         "proctor.evidence.protocol.conformal",
         "proctor.perturbation.strategies.delete",
         "proctor.perturbation.symbolic",

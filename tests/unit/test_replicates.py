@@ -12,26 +12,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from proctor.domain.evidence import Replicates, Verdict
 from proctor.domain.trial import Outcome
 from proctor.evidence.answers import Exclusion, PairedAnswers
 from proctor.evidence.clusters import Clusters, clustered_score_inflation, clustered_test
 from proctor.evidence.intervals import PairSums, contamination_score, score_inflation
+from proctor.evidence.perturbation.channel import perturbation_evidence
 from proctor.evidence.perturbation.exchangeability import exchangeability_test
+from proctor.evidence.perturbation.measured import Measured, measured, measured_replicates
 from proctor.evidence.perturbation.power import minimum_detectable_inflation
 from proctor.evidence.perturbation.ranking import ranked_items
 from proctor.evidence.perturbation.replicates import (
-    RankedItem,
-    ReplicatedAnswers,
-    ReplicatedInflation,
-    WordingAnswer,
-    collect_replicates,
+    canonical_lottery,
     ranked_replicates,
-    replicated,
-    replicated_inflation,
+    replicate_figures,
+    variance_components,
 )
 from proctor.evidence.perturbation.studentised import studentised_test
 from proctor.evidence.perturbation.wording_exchange import wording_exchangeability
-from tests.unit.samples import consistent, paired, samples
+from proctor.evidence.replicated_answers import ReplicatedAnswers, WordingAnswer, collect_replicates
+from tests.unit.samples import consistent, paired, replicated, samples
+from tests.unit.test_decision_policy import suite
 
 
 def layout(right: list[list[int]], asked: list[list[int]]) -> ReplicatedAnswers:
@@ -42,8 +43,8 @@ def layout(right: list[list[int]], asked: list[list[int]]) -> ReplicatedAnswers:
     )
 
 
-def weigh(answers: ReplicatedAnswers) -> ReplicatedInflation:
-    return replicated_inflation(answers, level=0.95, alpha=0.05)
+def weigh(answers: ReplicatedAnswers) -> Measured:
+    return measured_replicates(answers, level=0.95, alpha=0.05)
 
 
 @st.composite
@@ -79,16 +80,19 @@ def test_the_p_value_is_the_counted_one(answers: ReplicatedAnswers) -> None:
 @given(samples(min_items=1))
 def test_one_replicate_gives_the_figures_of_single_answers(answers: PairedAnswers) -> None:
     found = weigh(replicated(answers))
+    alone = measured(answers, level=0.95, alpha=0.05)
     for ours, theirs in (
-        (found.score_inflation, score_inflation(answers, 0.95)),
-        (found.contamination_score, contamination_score(answers, 0.95)),
+        (found.inflation, score_inflation(answers, 0.95)),
+        (found.score, contamination_score(answers, 0.95)),
+        (found.inflation, alone.inflation),
+        (found.score, alone.score),
     ):
         assert ours.method == theirs.method
         assert (ours.value, ours.low, ours.high) == pytest.approx((theirs.value, theirs.low, theirs.high), abs=1e-9)
-    assert found.p_exchangeability == pytest.approx(exchangeability_test(answers).p_value, rel=1e-9)
-    assert found.p_studentised == pytest.approx(studentised_test(answers), rel=1e-7, abs=1e-300)
+    assert found.exact.p_value == pytest.approx(exchangeability_test(answers).p_value, rel=1e-9)
+    assert found.studentised == pytest.approx(studentised_test(answers), rel=1e-7, abs=1e-300)
     detectable = minimum_detectable_inflation(PairSums.of(answers), alpha=0.05)
-    assert found.minimum_detectable_points == pytest.approx(100 * detectable)
+    assert found.detectable == pytest.approx(100 * detectable)
 
 
 def test_one_replicate_ranks_items_as_single_answers_do() -> None:
@@ -113,10 +117,11 @@ def test_the_same_shares_from_more_replicates_say_the_same(answers: ReplicatedAn
     """Replicates sharpen a wording's share; they are no further wordings."""
     more = ReplicatedAnswers(answers.item_ids, answers.right * times, answers.asked * times)
     once, again = weigh(answers), weigh(more)
-    assert again.score_inflation == once.score_inflation
-    assert again.contamination_score == once.contamination_score
+    assert again.inflation == once.inflation
+    assert again.score == once.score
     assert again.p_value == pytest.approx(once.p_value, rel=1e-9)
-    assert [item.suspicion for item in again.items] == pytest.approx([item.suspicion for item in once.items], abs=1e-9)
+    ranked, before = ranked_replicates(more), ranked_replicates(answers)
+    assert [item.suspicion for item in ranked] == pytest.approx([item.suspicion for item in before], abs=1e-9)
 
 
 @settings(max_examples=20)
@@ -125,14 +130,14 @@ def test_the_order_of_the_items_changes_nothing(answers: ReplicatedAnswers) -> N
     order = np.random.default_rng(3).permutation(answers.n)
     shuffled = ReplicatedAnswers(tuple(answers.item_ids[i] for i in order), answers.right[order], answers.asked[order])
     assert weigh(shuffled).p_value == pytest.approx(weigh(answers).p_value, rel=1e-9)
-    assert [one.item_id for one in weigh(shuffled).items] == [one.item_id for one in weigh(answers).items]
+    assert [one.item_id for one in ranked_replicates(shuffled)] == [one.item_id for one in ranked_replicates(answers)]
 
 
 def test_inflation_is_the_canonical_share_minus_the_mean_share_of_the_rewordings() -> None:
     answers = layout([[4, 1, 0], [2, 3, 0]], [[5, 5, 2], [4, 3, 0]])
     assert answers.differences == pytest.approx([4 / 5 - (1 / 5 + 0) / 2, 2 / 4 - 3 / 3])
-    assert weigh(answers).score_inflation.value == pytest.approx(50 * (0.7 - 0.5))
-    assert (weigh(answers).n_wordings, weigh(answers).n_replicates) == (2, 5)
+    assert weigh(answers).inflation.value == pytest.approx(50 * (0.7 - 0.5))
+    assert weigh(answers).n_variants == 2
 
 
 @pytest.mark.parametrize("asked", [(5, 5, 5, 5), (5, 4, 3, 5), (16, 13, 11, 9)])
@@ -167,9 +172,10 @@ def test_the_best_and_the_worst_place_of_every_item_are_exact_in_either_way() ->
 
 def test_without_an_informative_item_nothing_is_shown() -> None:
     found = weigh(layout([[5, 5], [0, 0], [2, 2]], [[5, 5], [5, 5], [4, 4]]))
-    assert (found.p_exchangeability, found.p_value) == (1.0, 1.0)
+    assert (found.exact.p_value, found.p_value) == (1.0, 1.0)
     nothing = weigh(layout([], []))
-    assert (nothing.n_items, nothing.p_value, nothing.score_inflation.value, nothing.items) == (0, 1.0, None, ())
+    assert (nothing.n, nothing.p_value, nothing.inflation.value) == (0, 1.0, None)
+    assert ranked_replicates(layout([], [])) == ()
 
 
 def test_answers_are_counted_by_wording_and_error_rows_by_none() -> None:
@@ -220,7 +226,7 @@ def test_replicates_rank_the_leaked_items_first_and_flag_none() -> None:
     answers = ReplicatedAnswers(tuple(f"i{k:03d}" for k in range(300)), rng.binomial(asked, chances), asked)
     top = {item.item_id for item in ranked_replicates(answers)[:40]}
     assert len(top & {f"i{k:03d}" for k in range(40)}) >= 38
-    assert "flagged" not in RankedItem.model_fields
+    assert not any(item.flagged for item in ranked_replicates(answers))
 
 
 def _by_wording(rng: np.random.Generator, n: int) -> ReplicatedAnswers:
@@ -262,3 +268,76 @@ def test_single_answers_with_differing_numbers_of_variants_become_replicates_of_
     both = replicated(paired([1, 0], [1, 2], [1, 3]))
     assert both.right.tolist() == [[1, 1, 0, 0], [0, 1, 1, 0]]
     assert both.asked.tolist() == [[1, 1, 0, 0], [1, 1, 1, 1]]
+
+
+def _nested(rng: np.random.Generator, n: int, replicates: int) -> ReplicatedAnswers:
+    """Chances that differ between items by 0.25² and between an item's wordings by 0.1²."""
+    items = 0.5 + 0.25 * rng.choice([-1, 1], size=(n, 1))
+    chances = items + 0.1 * rng.choice([-1, 1], size=(n, 4))
+    asked = np.full((n, 4), replicates)
+    return ReplicatedAnswers(tuple(f"{i:05d}" for i in range(n)), rng.binomial(asked, chances), asked)
+
+
+@pytest.mark.parametrize("replicates", [2, 5])
+def test_the_components_of_the_variance_are_those_that_were_put_in(replicates: int) -> None:
+    found = variance_components(_nested(np.random.default_rng(8), 4_000, replicates))
+    assert found.items == pytest.approx(0.0625, abs=0.004)
+    assert found.wordings == pytest.approx(0.01, abs=0.003)
+    assert found.answers == pytest.approx(0.5 * (1 - 0.5) - 0.0625 - 0.01, abs=0.004)
+
+
+def test_the_standard_error_that_one_answer_each_would_have_is_near_what_it_has() -> None:
+    rng = np.random.default_rng(9)
+    chances = np.clip(rng.beta(1, 1, size=(4_000, 1)) + np.zeros((1, 4)), 0, 1)
+    ids = tuple(f"{i:05d}" for i in range(4_000))
+
+    def figures(replicates: int) -> Replicates:
+        asked = np.full((4_000, 4), replicates)
+        answers = ReplicatedAnswers(ids, rng.binomial(asked, chances), asked)
+        return replicate_figures(answers, (), level=0.95)
+
+    several, more = figures(4), figures(16)
+    once = measured_replicates(
+        ReplicatedAnswers(ids, rng.binomial(1, chances), np.ones((4_000, 4), dtype=np.int64)), level=0.95, alpha=0.05
+    )
+    assert once.inflation.high is not None
+    assert once.inflation.low is not None
+    real = (once.inflation.high - once.inflation.low) / 2 / 1.96
+    assert several.standard_error_once_points == pytest.approx(real, rel=0.05)
+    assert several.standard_error_points is not None
+    assert more.standard_error_points == pytest.approx(several.standard_error_points / 2, rel=0.05)
+
+
+def test_the_lottery_is_between_the_first_answer_and_a_majority_of_the_others() -> None:
+    def rows(item: str, *right: bool | None) -> list[WordingAnswer]:
+        outcomes = {True: Outcome.CORRECT, False: Outcome.INCORRECT, None: None}
+        return [WordingAnswer(item, None, outcomes[one], number) for number, one in enumerate(right)]
+
+    asked = [
+        *rows("rescued", False, True, True, True), *rows("lost", True, False, False, False),
+        *rows("won", True, True, True, False), *rows("tied", False, True, False, None),
+        WordingAnswer("rescued", "v", Outcome.INCORRECT, 0),
+    ]  # fmt: skip
+    found = canonical_lottery(reversed(asked), level=0.95)
+    assert found is not None
+    assert (found.n, found.k, found.rescued, found.lost) == (3, 3, 1, 1), "an item without all answers takes no part"
+    assert canonical_lottery(rows("a", True, False), level=0.95) is None
+    assert canonical_lottery([], level=0.95) is None
+
+
+def test_many_clean_audits_with_replicates_are_hardly_ever_contaminated_and_leaked_ones_are() -> None:
+    of = suite()
+    rng = np.random.default_rng(10)
+    found = {0.0: 0, 0.3: 0}
+    for leaked in found:
+        for _ in range(30):
+            chances = np.repeat(rng.beta(1, 1, 400)[:, None], 4, axis=1)
+            chances[rng.random(400) < leaked, 0] = 0.98
+            asked = np.full((400, 4), 5)
+            right = rng.binomial(asked, chances)
+            repeated = ReplicatedAnswers(tuple(f"{i:04d}" for i in range(400)), right, asked)
+            first = paired((right[:, 0] > 2).tolist(), (right[:, 1:] > 2).sum(axis=1).tolist(), [3] * 400)
+            weighed = perturbation_evidence(first, of.scoring, of.governance, None, repeated=repeated)
+            found[leaked] += weighed.verdict is Verdict.CONTAMINATED
+    assert found[0.0] == 0
+    assert found[0.3] == 30

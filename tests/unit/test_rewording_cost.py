@@ -18,8 +18,9 @@ from proctor.domain.evidence import Evidence, ProtocolEvidence, Verdict
 from proctor.domain.fidelity import Fidelity
 from proctor.domain.suite import Suite
 from proctor.evidence.answers import PairedAnswers
-from proctor.evidence.perturbation.channel import limits_passed, perturbation_evidence
+from proctor.evidence.perturbation.channel import perturbation_evidence
 from proctor.evidence.perturbation.clean_control import NO_CONTROL, ChosenControl
+from proctor.evidence.perturbation.held import Held, limits_passed
 from proctor.evidence.perturbation.rewording_cost import CODE, explaining_cost, not_on_record
 from proctor.perturbation.library.fidelity import CleanModel, measure_fidelity
 from proctor.router.ledger.types import Progress
@@ -97,7 +98,7 @@ def test_a_cost_explains_a_block_exactly_where_a_limit_is_passed_and_never_more_
     of = suite({"significance_alpha": 0.5, "contamination_threshold": 0.02})
     found = perturbation_evidence(answers, of.scoring, of.governance, None)
     cost = explaining_cost(found, of.scoring, of.governance)
-    passed = limits_passed(found.score_inflation, found.contamination_score, 0.0, of.scoring, of.governance)
+    passed = limits_passed(Held.of(found)._replace(p_value=0.0), of.scoring, of.governance)
     assert (cost.of_block is not None) is bool(passed)
     if cost.of_block is not None:
         assert cost.of_inflation is not None

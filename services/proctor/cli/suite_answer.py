@@ -108,6 +108,10 @@ def card_warnings(suite: Suite, contents: ContentDigests) -> list[str]:
         )
     if suite.fresh is not None and contents.fresh is None:
         warnings.append(f"fresh_config.path {quoted(suite.fresh.path)} cannot be read, so the card has no digest of it")
+    if suite.control is not None and contents.control is None:
+        warnings.append(
+            f"control_config.path {quoted(suite.control.path)} cannot be read, so the card has no digest of it"
+        )
     panel = panel_path(suite)
     if panel is not None and contents.panel is None:
         warnings.append(f"fresh_config.panel_path {quoted(panel)} cannot be read, so the card has no digest of it")

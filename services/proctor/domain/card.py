@@ -40,9 +40,13 @@ class ContentDigests(Frozen):
     corpora: str | None = added(None, since=4)
     """Digest of the files of training data; None where the suite names none, or some that could not be read."""
 
+    control: str | None = added(None, since=4)
+    """Digest of the file of control items; None where the suite names none that could be read."""
+
     def of_benchmark(self) -> Self:
         """Those of the benchmark and its rewordings alone."""
-        return self.model_copy(update={"fresh": None, "panel": None, "corpora": None})
+        beside = {"fresh": None, "panel": None, "corpora": None, "control": None}
+        return self.model_copy(update=beside)
 
 
 class ProtocolCard(Frozen):
@@ -126,6 +130,13 @@ def protocol_card(
         searched = {
             "exposure": {**section, "stages": sorted(stages), "normalisation": form, "corpora_digest": contents.corpora}
         }
+    # Nor this.
+    control_run: dict[str, Any] = {}
+    control_asked: dict[str, Any] = {}
+    if suite.control is not None:
+        section = plain["control_config"]
+        control_run = {"control_path": section.pop("path")}
+        control_asked = {"control": {**section, "content_digest": contents.control}}
     limits = {
         key: governance.pop(key) for key in ("review_required_above_cs", "block_deployment_above_contaminated_pct")
     }
@@ -154,6 +165,7 @@ def protocol_card(
                 "calibration_path": calibration_path,
                 **fresh_run,
                 **searched_run,
+                **control_run,
                 "paraphraser": paraphraser_run,
                 "router": router_run,
                 **({"solvers": solvers_run} if solvers_run else {}),
@@ -173,6 +185,7 @@ def protocol_card(
             "limits": limits,
             **fresh_asked,
             **searched,
+            **control_asked,
             **profile,
         },
         plugins=plugins_of(suite),

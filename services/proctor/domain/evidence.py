@@ -14,6 +14,7 @@ from proctor.domain.channels import BEYOND_WORDING
 from proctor.domain.decision import DecisionOutcome
 from proctor.domain.estimate import Estimate as Estimate
 from proctor.domain.exposure_evidence import ExposureEvidence
+from proctor.domain.lottery import Lottery
 from proctor.domain.noise import NoiseSummary, RouterSetting
 from proctor.domain.scope import Scope
 
@@ -69,6 +70,11 @@ class ItemEvidence(Frozen):
     canonical_correct: bool
     perturbed_correct: int
     perturbed_total: int
+    canonical_right: int | None = Field(default=None, exclude_if=lambda right: right is None)
+    """Right answers of `canonical_asked` to the canonical wording, where each wording was asked several times:
+    `canonical_correct` is then that most are right, and the counts of rewordings are of answers. Not written
+    otherwise."""
+    canonical_asked: int | None = Field(default=None, exclude_if=lambda asked: asked is None)
     suspicion: float = Field(ge=0.0, le=1.0)
     rank: int | None = None
     """1 is the most suspected item; None without suspicion, and in documents of before there were ranks."""
@@ -144,6 +150,55 @@ class CleanControl(Frozen):
     conclusion: str
 
 
+class Replicates(Frozen):
+    """What several answers to each prompt tell beside the comparison, in which they count as one item's."""
+
+    n_replicates: int
+    """Most answers to a wording."""
+    n_answers: int
+    variance_of_items: float
+    """Of a right answer (0 or 1): between items."""
+    variance_of_wordings: float
+    """Between an item's wordings."""
+    variance_of_answers: float
+    """Between the answers to one wording."""
+    standard_error_points: float | None
+    """Of D; None where no wording has two answers."""
+    standard_error_once_points: float | None
+    """What it would be about, were each wording asked once."""
+    standard_error_at_best_points: float | None
+    """What it would be about, were each wording asked without end."""
+    lottery: Lottery | None
+    """The first answer to each canonical wording against a strict majority of the others; None with fewer than two
+    others."""
+    conclusion: str
+
+
+class ControlItems(Frozen):
+    """Items that cannot have leaked, asked in both wordings, and what the benchmark's lost beyond them."""
+
+    n_selected: int
+    """Control items of the audit."""
+    n_reworded: int
+    """Those with an admitted rewording."""
+    n_items: int
+    """Those answered in both wordings."""
+    problems: tuple[str, ...]
+    """Why they do not tell what rewording costs, so that nothing is concluded; empty where they do."""
+    incomparable: tuple[str, ...]
+    """Why their two arms are not comparable; empty where they are."""
+    arms: tuple[ArmAccuracy, ...]
+    """Both arms, as they were answered."""
+    excess: ControlledInflation
+    """What the limits are held against."""
+    items_needed_to_approve: int | None
+    """Benchmark items at which this excess and spread, with control items in proportion, would let both upper bounds
+    fall within their limits; None: never."""
+    clusters: ClusterCount | None = Field(default=None, exclude_if=lambda clusters: clusters is None)
+    """Of the control items, where they come in such."""
+    conclusion: str
+
+
 class PerturbationEvidence(HypothesisEvidence):
     """Canonical against reworded: suspicious when the canonical wording is answered better."""
 
@@ -171,6 +226,10 @@ class PerturbationEvidence(HypothesisEvidence):
     """Items at which this D and spread would let both upper bounds fall within their limits; None: never."""
     control: CleanControl | None = Field(default=None, exclude_if=lambda control: control is None)
     """Difference-in-differences against a clean model, where one is on record; not written otherwise."""
+    control_items: ControlItems | None = Field(default=None, exclude_if=lambda control: control is None)
+    """The same against control items, where the suite has some: it is what decides then. Not written otherwise."""
+    replicates: Replicates | None = Field(default=None, exclude_if=lambda replicates: replicates is None)
+    """Where each prompt was asked several times; not written otherwise."""
     clusters: ClusterCount | None = Field(default=None, exclude_if=lambda clusters: clusters is None)
     """What the figures are over where items come in clusters; not written where each is one of its own."""
     unnamed_groups: ItemGroups | None = Field(default=None, exclude_if=lambda groups: groups is None)

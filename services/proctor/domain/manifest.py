@@ -60,6 +60,11 @@ class VariantIndex(Frozen):
     rewordings_digest: str
     """`VariantSet.rewordings_digest` of all of them."""
 
+    @property
+    def n_prompts(self) -> int:
+        """Prompts of the items that have a rewording, and of the rewordings."""
+        return self.n_items_with_variants + self.n_variants
+
 
 class VariantSet(Frozen):
     """What the perturbation service made of an item set."""
@@ -159,6 +164,15 @@ class ParaphraserFacts(Frozen):
     """Those of them to which no answer came."""
 
 
+class ControlAsked(Frozen):
+    """Control items, and what they were reworded into."""
+
+    items: str
+    """Digest of the ItemIndex."""
+    variants: str
+    """Digest of the VariantIndex."""
+
+
 class AuditManifest(Frozen):
     """Everything the scorer needs, by reference."""
 
@@ -189,3 +203,5 @@ class AuditManifest(Frozen):
     """Digest of the ItemIndex of the fresh items; None where the suite asks none."""
     panel: str | None = added(None, since=2)
     """Digest of the Panel of reference models that answered both; None where the suite names none."""
+    control: ControlAsked | None = added(None, since=3)
+    """The control items and their rewordings; None where the suite asks none."""

@@ -131,6 +131,8 @@ class VariantsToCheck(Frozen):
     """Digests of a RewriteSet each, in the order of the suite's solvers."""
     extractor: str
     """As the suite names it."""
+    control: str | None = added(None, since=4)
+    """Digest of the VariantIndex of the control items, which the same solvers answered, where the suite has such."""
 
 
 class BuildVariants(Message):
@@ -153,6 +155,8 @@ class BuildVariants(Message):
     """The variants are there, and the solvers were asked: which are held."""
     questions: str | None = added(None, since=2)
     """Digest of the QuestionSet of the whole benchmark, where the gate keeps a margin to its other items."""
+    control: str | None = added(None, since=4)
+    """Digest of the ItemIndex of the control items, which are reworded alike, where the suite has such."""
 
 
 class VariantsBuilt(Message):
@@ -167,6 +171,8 @@ class VariantsBuilt(Message):
     error: str | None = None
     checked: bool = added(False, since=2)
     """Whether the answering check has been made of `variants`."""
+    control: str | None = added(None, since=3)
+    """Digest of the VariantIndex of the control items, where the suite has such."""
 
 
 class ShardToRun(Frozen):
@@ -243,6 +249,10 @@ class RunShards(Message):
     priority: Priority = Priority.NORMAL
     fresh: bool = added(False, since=2)
     """Whether fresh items are among what is asked: a worker of before there were any cannot read their shards."""
+    control: bool = added(False, since=3)
+    """The same of control items."""
+    replicates: int = added(1, since=3)
+    """How often each prompt is asked, each time by a seed of its own (`proctor.domain.replicates`)."""
 
     @property
     def queue(self) -> str:
@@ -294,6 +304,8 @@ class GradeShards(Message):
     shards: tuple[AnsweredShard, ...] = Field(min_length=1)
     fresh: str | None = added(None, since=2)
     """Digest of the ItemIndex of the fresh items, where the suite asks such."""
+    control: str | None = added(None, since=3)
+    """Digest of the ItemIndex of the control items, where the suite asks such."""
 
 
 class ShardsGraded(Message):
@@ -322,6 +334,10 @@ class ScoreAudit(Message):
     """Whether the manifest names fresh items, of which an earlier scorer knows nothing."""
     searched: Searched | None = added(None, since=3)
     """How the search of training data ended, where the suite has one."""
+    control: bool = added(False, since=3)
+    """The same of control items."""
+    replicates: int = added(1, since=3)
+    """How often each prompt was asked; an earlier scorer takes more answers for a mistake."""
 
 
 class AuditScored(Message):

@@ -6,7 +6,7 @@ part of the suite once loaded, so it is printed and fingerprinted like a value t
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
@@ -21,16 +21,17 @@ from proctor.domain.levels import SIGNIFICANCE_ALPHA
 from proctor.domain.plugins import handed_in
 from proctor.domain.profiles import STANDARD, ProfileName
 from proctor.domain.record.sign_off import MAX_APPROVAL_DAYS
+from proctor.domain.replicates import AnswerDecoding
 from proctor.domain.routing import ProtocolSection
+from proctor.domain.shared_context import SHARED_CONTEXT
 from proctor.domain.strategies import NO_VARIANT, STRATEGIES, calls_for
 from proctor.domain.suite_budget import BudgetSection
+from proctor.domain.suite_control import ControlSection
 from proctor.domain.suite_exposure import ExposureSection
 from proctor.domain.suite_fresh import FreshSection
 from proctor.domain.suite_types import SERVED_NAME_WORDS, ContentHash, Endpoint, Fraction, Percent, Seed
 from proctor.domain.trial import Decoding
 
-#: Instead of a column: the items that share a passage, a table or a template word for word are a cluster.
-SHARED_CONTEXT: Final = "@context"
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 _NAME_WORDS = Words(alphabet="letters, digits, '.', '_' and '-', after a letter or digit")
 
@@ -368,7 +369,7 @@ class Suite(Frozen):
     governance: GovernanceSection = Field(default_factory=GovernanceSection)
     prompt: PromptSection = Field(default_factory=PromptSection, alias="prompt_config")
     protocol: ProtocolSection = Field(default_factory=ProtocolSection, alias="protocol_config")
-    decoding: Decoding = Field(default_factory=Decoding, alias="decoding_config")
+    decoding: AnswerDecoding = Field(default_factory=AnswerDecoding, alias="decoding_config")
     metric: MetricSection = Field(default_factory=MetricSection, alias="metric_config")
     budget: BudgetSection = Field(default_factory=BudgetSection, alias="budget_config")
     # Not written where it is absent, so that suites keep the fingerprints of the time before it.
@@ -377,6 +378,9 @@ class Suite(Frozen):
     )
     exposure: Annotated[ExposureSection | None, Words(example="{…} with corpora")] = Field(
         default=None, alias="exposure_config", exclude_if=lambda exposure: exposure is None
+    )
+    control: Annotated[ControlSection | None, Words(example="{…} with path")] = Field(
+        default=None, alias="control_config", exclude_if=lambda control: control is None
     )
 
     @property
@@ -409,6 +413,24 @@ class Suite(Frozen):
                 },
             )
         return self
+
+    @model_validator(mode="after")
+    def _replicates_are_weighed(self) -> Self:
+        other = next((what for what, holds in self._asked_once if holds), None)
+        if self.decoding.replicates > 1 and other is not None:
+            raise PydanticCustomError(
+                "unweighed_replicates",
+                "has decoding_config.replicates beside {other}, which takes each prompt as asked once",
+                {"other": other, "mend": "leave one of them out"},
+            )
+        return self
+
+    @property
+    def _asked_once(self) -> tuple[tuple[str, bool], ...]:
+        return (
+            ("scoring_config.method per_item_t_test", self.scoring.method == "per_item_t_test"),
+            ("protocol_config.protocol router_worker", self.protocol.asks_routers),
+        )
 
     @model_validator(mode="after")
     def _no_solver_is_audited(self) -> Self:

@@ -50,6 +50,8 @@ class Arm(StrEnum):
     NOISY_ROUTER_8 = "noisy_router_8"
     NOISY_ROUTER_9 = "noisy_router_9"
     FRESH = "fresh"
+    CONTROL_CANONICAL = "control_canonical"
+    CONTROL_PERTURBED = "control_perturbed"
 
     @property
     def is_direct(self) -> bool:
@@ -59,6 +61,10 @@ class Arm(StrEnum):
 
 #: The arms in which the benchmark's items are asked themselves, in some wording.
 DIRECT_ARMS: Final = frozenset({Arm.CANONICAL, Arm.PERTURBED})
+#: The same, the canonical wording first.
+WORDED_ARMS: Final = (Arm.CANONICAL, Arm.PERTURBED)
+#: Those in which control items are asked as the benchmark's are, the canonical wording first.
+CONTROL_ARMS: Final = (Arm.CONTROL_CANONICAL, Arm.CONTROL_PERTURBED)
 #: Those in which routers pass them on.
 ROUTED_ARMS: Final = frozenset(arm for arm in Arm if "_router_" in arm)
 

@@ -114,6 +114,11 @@ class PairedAnswers:
         return len(self.item_ids)
 
     @property
+    def canonical_share(self) -> FloatArray:
+        """Share of right canonical answers of each item: 0 or 1."""
+        return self.canonical.astype(np.float64)
+
+    @property
     def differences(self) -> FloatArray:
         """D of each item: canonical minus the share of right reworded answers; -1 to 1."""
         return self.canonical - self.right / self.total

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from scipy import special
@@ -229,15 +229,48 @@ class ClusterSums(NamedTuple):
         return "; unbounded, because one cluster shows no spread between clusters" if self.groups <= 1 else ""
 
 
-def sums_of(answers: PairedAnswers) -> Sums:
+class Compared(Protocol):
+    """A sample of items, each with what it loses by rewording."""
+
+    @property
+    def n(self) -> int:
+        """Number of items."""
+        ...
+
+    @property
+    def differences(self) -> FloatArray:
+        """D of each item; -1 to 1."""
+        ...
+
+    @property
+    def canonical_share(self) -> FloatArray:
+        """Share of right canonical answers of each item."""
+        ...
+
+    @property
+    def clusters(self) -> tuple[str, ...] | None:
+        """One label an item; None where each is a cluster of its own."""
+        ...
+
+
+def sums_of(answers: Compared) -> Sums:
     """The sums that a sample's estimates follow from: over clusters where its items come in such, else over items."""
     clusters = clusters_of(answers)
     if clusters is None:
+        return item_sums(answers)
+    return ClusterSums.of(answers.differences, answers.canonical_share, clusters)
+
+
+def item_sums(answers: Compared) -> PairSums:
+    """The sums over items, whatever they share. Where a wording was asked several times its share counts, which varies
+    less than single answers do: intervals are then on the wide side."""
+    if isinstance(answers, PairedAnswers):
         return PairSums.of(answers)
-    return ClusterSums.of(answers.differences, answers.canonical.astype(np.float64), clusters)
+    d, b = answers.differences, answers.canonical_share
+    return PairSums(float(answers.n), float(d.sum()), float(b.sum()), float((d**2).sum()), float((d * b).sum()))
 
 
-def clusters_of(answers: PairedAnswers) -> Clusters | None:
+def clusters_of(answers: Compared) -> Clusters | None:
     """The clusters of a sample; None where every item is one of its own."""
     return _if_any(answers.clusters or ())
 

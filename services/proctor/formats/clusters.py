@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from proctor.domain.errors import BadInputError
 from proctor.domain.evidence import ItemGroups
 from proctor.domain.item import Item
-from proctor.domain.suite import SHARED_CONTEXT, DatasetSection
+from proctor.domain.shared_context import SHARED_CONTEXT
+from proctor.domain.suite import DatasetSection
 from proctor.formats.faults import shown
 
 

@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from proctor.domain.canonical import text_id
 from proctor.domain.item import MAX_CHOICES, Item
-from proctor.domain.suite import SHARED_CONTEXT, DatasetSection
+from proctor.domain.shared_context import SHARED_CONTEXT
+from proctor.domain.suite import DatasetSection
 from proctor.formats.faults import shown
 from proctor.text.normalise import has_lone_surrogate
 

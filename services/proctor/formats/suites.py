@@ -62,6 +62,7 @@ def content_digests(
         fresh=file_digest(base / suite.fresh.path) if suite.fresh is not None else None,
         panel=file_digest(base / panel) if (panel := panel_path(suite)) is not None else None,
         corpora=corpora.corpora_digest if corpora is not None else _corpora_digest(suite, base),
+        control=file_digest(base / suite.control.path) if suite.control is not None else None,
     )
 
 

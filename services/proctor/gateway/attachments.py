@@ -93,7 +93,11 @@ def _placed(suite: Suite, placed: Mapping[str, str]) -> Suite:
     fresh = suite.fresh
     if fresh is not None:
         fresh = fresh.model_copy(update={"path": own(fresh.path), "panel_path": own(fresh.panel_path)})
-    return suite.model_copy(update={"dataset": dataset, "perturbation": perturbation, "fresh": fresh})
+    control = suite.control
+    if control is not None:
+        control = control.model_copy(update={"path": own(control.path)})
+    sections = {"dataset": dataset, "perturbation": perturbation, "fresh": fresh, "control": control}
+    return suite.model_copy(update=sections)
 
 
 def _renamed(text: str, base: Path, placed: Mapping[str, str]) -> str:

@@ -14,5 +14,6 @@ def named_files(suite: Suite) -> dict[str, str]:
         "perturbation_config.calibration_path": calibration_path(suite),
         "fresh_config.path": None if suite.fresh is None else suite.fresh.path,
         "fresh_config.panel_path": panel_path(suite),
+        "control_config.path": None if suite.control is None else suite.control.path,
     }
     return {name: field for field, name in names.items() if name is not None}

@@ -69,8 +69,13 @@ def variant_set(
         BadInputError: when fewer than `min_yield` of the items get a variant; the message counts the rejections by
             reason and names the mend.
     """
+    check_yield([one.outcome for one in results], settings, chain.name)
+    return collected(results, encoder)
+
+
+def collected(results: Sequence[ItemResult], encoder: Encoder) -> VariantSet:
+    """As `variant_set`, however few of the items got a variant."""
     outcomes = [one.outcome for one in results]
-    check_yield(outcomes, settings, chain.name)
     return VariantSet(
         variants=tuple(variant for outcome in outcomes for variant in outcome.variants),
         rejections=tuple(rejection for outcome in outcomes for rejection in outcome.rejections),

@@ -18,7 +18,7 @@ from proctor.perturbation.admission.learned import other_items, with_window
 from proctor.perturbation.answering.check import check_variants
 from proctor.perturbation.distances import PairDistances
 from proctor.perturbation.encoder import Encoder, ResolvedEncoder, resolve_encoder
-from proctor.perturbation.engine import distances_for, reword_by_answers, variant_set
+from proctor.perturbation.engine import collected, distances_for, reword_by_answers, variant_set
 from proctor.perturbation.kept_vectors import KeptVectors
 from proctor.perturbation.library.fidelity import with_controls
 from proctor.perturbation.library.store import VariantLibrary
@@ -64,9 +64,17 @@ def variants_for(
     """
     if message.check is not None:
         asked = get_model(artifacts, message.settings, PerturbationSection)
-        checked = check_variants(artifacts, message.items, message.check, asked, VariantLibrary(records))
-        return VariantsBuilt(audit_id=message.audit_id, variants=checked, checked=True)
-    items = get_items(artifacts, message.items).items
+        held = VariantLibrary(records)
+        checked = check_variants(artifacts, message.items, message.check, asked, held)
+        control = None
+        if message.control is not None and message.check.control is not None:
+            # Of control items any number may be held: the channel says where too few are left.
+            beside = message.check.model_copy(update={"variants": message.check.control})
+            control = check_variants(artifacts, message.control, beside, asked, held, min_yield=0.0)
+        return VariantsBuilt(audit_id=message.audit_id, variants=checked, checked=True, control=control)
+    benchmark = get_items(artifacts, message.items).items
+    # Control items go the same way, together with the benchmark's: a model that rewords cannot tell which is which.
+    items = benchmark if message.control is None else benchmark + get_items(artifacts, message.control).items
     calibration = None if message.calibration is None else get_model(artifacts, message.calibration, GateCalibration)
     section = with_window(
         get_model(artifacts, message.settings, PerturbationSection),
@@ -111,9 +119,16 @@ def variants_for(
     if reworded.needed:
         prompts = PromptSet(trials=_of_one_round(reworded.needed), decoding=section.paraphraser.decoding)
         return VariantsBuilt(audit_id=message.audit_id, prompts=put_model(artifacts, prompts))
-    variants = variant_set(reworded.results, section, chain=chain, encoder=encoder)
+    n = len(benchmark)
+    variants = variant_set(reworded.results[:n], section, chain=chain, encoder=encoder)
     controlled = with_controls(variants, records, chain.name, message.benchmark)
-    return VariantsBuilt(audit_id=message.audit_id, variants=put_variants(artifacts, message.items, controlled))
+    control = None
+    if message.control is not None:
+        # Of these so few may get a variant that they control nothing: the channel says so, and the audit goes on.
+        control = put_variants(artifacts, message.control, collected(reworded.results[n:], encoder))
+    return VariantsBuilt(
+        audit_id=message.audit_id, variants=put_variants(artifacts, message.items, controlled), control=control
+    )
 
 
 def _of_one_round(trials: Sequence[Trial]) -> tuple[Trial, ...]:

@@ -55,6 +55,7 @@ def request_of(audit: AuditView) -> Message | None:
             contents=inputs.contents.of_benchmark(),
             rewrites=inputs.rewrites,
             check=_to_check(audit),
+            control=inputs.control,
         )
     if audit.record.state is AuditState.SCORING and inputs.manifest is not None:
         # A decision waits for the search, which is asked for by itself (`proctor.router.searching`).
@@ -65,6 +66,8 @@ def request_of(audit: AuditView) -> Message | None:
             manifest=inputs.manifest,
             fresh=inputs.fresh is not None,
             searched=inputs.searched,
+            control=inputs.control is not None,
+            replicates=audit.suite.decoding.replicates,
         )
     return None
 
@@ -74,7 +77,12 @@ def _to_check(audit: AuditView) -> VariantsToCheck | None:
     if audit.inputs.proposed is None:
         return None
     answers = tuple(asking.said for asking in audit.inputs.checking if asking.said is not None)
-    return VariantsToCheck(variants=audit.inputs.proposed, answers=answers, extractor=audit.suite.metric.extractor)
+    return VariantsToCheck(
+        variants=audit.inputs.proposed,
+        answers=answers,
+        extractor=audit.suite.metric.extractor,
+        control=audit.inputs.proposed_control,
+    )
 
 
 def step_of(audit: AuditView) -> str:

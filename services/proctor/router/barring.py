@@ -43,6 +43,8 @@ class Barrier:
         why = marked_by_name(audit.suite, self._settings) or marked(contents.dataset, inputs.items)
         if why is None and inputs.fresh is not None:
             why = marked(contents.fresh, inputs.fresh)
+        if why is None and inputs.control is not None:
+            why = marked(contents.control, inputs.control)
         return None if why is None else self._not_approved(inputs, why)
 
     def _content(self, dataset: str | None, items: str) -> str | None:

@@ -272,4 +272,6 @@ def _message(audit: AuditView, stage: StageUnderWay, pack: Iterable[LeasedShard]
         deadline_s=deadline_s,
         priority=audit.inputs.priority,
         fresh=stage.stage.graded and audit.inputs.fresh is not None,
+        control=stage.stage.graded and audit.inputs.control is not None,
+        replicates=audit.suite.decoding.replicates if stage.stage.graded else 1,
     )

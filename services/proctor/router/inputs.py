@@ -79,6 +79,8 @@ class AuditInputs(Frozen):
     """Digest of the Panel of reference models, where the suite names one."""
     corpora: str | None = added(None, since=4)
     """Digest of the CorpusPlan of the training data that are searched, where the suite names any."""
+    control: str | None = added(None, since=4)
+    """Digest of the ItemIndex of the control items, where the suite asks such."""
 
     model_digest: str | None = None
     model_digest_verified: bool = False
@@ -91,10 +93,14 @@ class AuditInputs(Frozen):
     """Digest of the RewriteSet of the rounds that have ended."""
     proposed: str | None = Field(default=None, exclude_if=lambda proposed: proposed is None)
     """Digest of the VariantIndex of which the answering check is made. Not written where there is none."""
+    proposed_control: str | None = added(None, since=4)
+    """The same of the control items."""
     checking: tuple[Asking, ...] = Field(default=(), exclude_if=lambda checking: not checking)
     """Where the answering check is with each solver that was begun to be asked. Not written where there is none."""
     variants: str | None = None
     """Digest of the VariantIndex. It stays what it is from then on, whatever becomes of the variant library."""
+    control_variants: str | None = added(None, since=4)
+    """Digest of the VariantIndex of the control items, once `variants` are there."""
     transmissions: int = 1
     """Times that the routers were begun to be asked; one in which none of them answered is asked again as another."""
     transmitted: str | None = None

@@ -171,6 +171,7 @@ def _to_grade(audit: AuditView, entries: Mapping[str, PlannedShard], recorded: M
         audit_id=audit.audit_id,
         items=audit.inputs.items,
         fresh=audit.inputs.fresh,
+        control=audit.inputs.control,
         extractor=audit.suite.metric.extractor,
         shards=tuple(
             [AnsweredShard(shard=entry.digest, completions=recorded[shard_id]) for shard_id, entry in entries.items()]

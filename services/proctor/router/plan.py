@@ -17,10 +17,21 @@ from proctor.router.submit.prompt_sizes import bounded_prompt
 from proctor.text.prompt import utf8_bytes
 
 
-def plan_trials(items: Sequence[Item], variants: Sequence[Variant], prompt: PromptSection) -> Iterator[Trial]:
+def plan_trials(
+    items: Sequence[Item],
+    variants: Sequence[Variant],
+    prompt: PromptSection,
+    arms: tuple[Arm, Arm] = (Arm.CANONICAL, Arm.PERTURBED),
+) -> Iterator[Trial]:
     """One canonical trial an item that has a variant, and one trial a variant; each is made when it is asked for.
 
     An item without a variant is not asked: nothing could be compared with its answer.
+
+    Args:
+        items: in the order in which they are asked.
+        variants: of the items.
+        prompt: how an item becomes a prompt.
+        arms: those of the canonical wording and of the others.
 
     Raises:
         BadInputError: when a prompt would be too large (`proctor.router.submit.prompt_sizes`).
@@ -33,14 +44,14 @@ def plan_trials(items: Sequence[Item], variants: Sequence[Variant], prompt: Prom
         if not rewordings:
             continue
         yield Trial(
-            arm=Arm.CANONICAL,
+            arm=arms[0],
             item_id=item.item_id,
             prompt=bounded_prompt(prompt, item.item_id, item.question, item.choices),
             choices=item.choices,
         )
         for variant in rewordings:
             yield Trial(
-                arm=Arm.PERTURBED,
+                arm=arms[1],
                 item_id=item.item_id,
                 variant_id=variant.variant_id,
                 prompt=bounded_prompt(prompt, item.item_id, variant.question, variant.choices, variant.labels),
@@ -56,16 +67,29 @@ def plan_fresh(items: Iterable[Item], prompt: PromptSection) -> Iterator[Trial]:
         yield Trial(arm=Arm.FRESH, item_id=item.item_id, prompt=text, choices=item.choices)
 
 
-def plan_shards(trials: Iterable[Trial], *, shard_trials: int = SHARD_TRIALS) -> Iterator[Shard]:
+def replicated(trials: Iterable[Trial], replicates: int) -> Iterator[Trial]:
+    """Each trial so many times, one after the other; but those of fresh items, which are compared by single answers."""
+    for trial in trials:
+        yield trial
+        if trial.arm is not Arm.FRESH:
+            for number in range(1, replicates):
+                yield trial.model_copy(update={"replicate": number})
+
+
+def plan_shards(
+    trials: Iterable[Trial], *, shard_trials: int = SHARD_TRIALS, replicates_apart: bool = False
+) -> Iterator[Shard]:
     """Cut trials into shards of one arm and stage, in an order that keeps an item's arms close in time.
 
     A model server that changes in the course of an audit then changes for both arms of the same items, instead
     of for the second half, which would be the reworded arm. No more is in memory than one open shard an arm, each of
-    at most SHARD_PROMPT_BYTES, or of one trial.
+    at most SHARD_PROMPT_BYTES, or of one trial; with `replicates_apart` one an arm and replicate, because all trials of
+    a shard are asked by one seed.
     """
-    open_shards: dict[tuple[str, Arm], _OpenShard] = {}
+    open_shards: dict[tuple[str, Arm, int], _OpenShard] = {}
     for trial in trials:
-        key, size = (trial.stage, trial.arm), trial_bytes(trial)
+        key = (trial.stage, trial.arm, trial.replicate if replicates_apart else 0)
+        size = trial_bytes(trial)
         batch = open_shards.get(key)
         if batch is not None and batch.size + size > SHARD_PROMPT_BYTES:
             del open_shards[key]

@@ -187,13 +187,14 @@ def variants_built(message: VariantsBuilt) -> None:
     if message.variants is not None and checks and not message.checked:
         # A second answer to the first request finds them proposed.
         if audit.inputs.proposed is None:
-            proposed = message.variants
-            state = state_to_go_on_in(audit.changed(proposed=proposed))
-            if dispatcher.advance(audit, Cause.REWORDED, state, proposed=proposed):
+            proposed: dict[str, Any] = {"proposed": message.variants, "proposed_control": message.control}
+            state = state_to_go_on_in(audit.changed(**proposed))
+            if dispatcher.advance(audit, Cause.REWORDED, state, **proposed):
                 dispatcher.go_on(dispatcher.view(audit.audit_id))
     elif message.variants is not None:
-        state = state_to_go_on_in(audit.changed(variants=message.variants))
-        if dispatcher.advance(audit, Cause.REWORDED, state, variants=message.variants):
+        made: dict[str, Any] = {"variants": message.variants, "control_variants": message.control}
+        state = state_to_go_on_in(audit.changed(**made))
+        if dispatcher.advance(audit, Cause.REWORDED, state, **made):
             dispatcher.go_on(dispatcher.view(audit.audit_id))
     elif message.prompts is not None:
         dispatcher.begin_round(audit, message.prompts)

@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from proctor.domain.decision import DecisionOutcome
 from proctor.domain.evidence import Estimate, PerturbationEvidence
+from proctor.evidence.perturbation.held import Held
 from proctor.scorer.page import phrases
 from proctor.scorer.page.phrases import Side, p_value, points, rounded
 from proctor.scorer.page.plots import Interval, Limit, interval_plot, nice_axis
@@ -73,12 +74,14 @@ def _status(side: Side, allowed: str, blocked: str, estimate: Estimate) -> str:
 
 
 def _inflation(report: Report, found: PerturbationEvidence) -> DecidingNumber:
-    estimate, (allowed, blocked) = found.score_inflation, _point_limits(report)
+    held, (allowed, blocked) = Held.of(found), _point_limits(report)
+    estimate = held.inflation
     side = phrases.side(estimate, allowed=allowed, blocked=blocked)
     reading = _interval_words(estimate, digits=1, unit="points", limits=(allowed, blocked))
     return DecidingNumber(
         name="Score inflation",
-        meaning="Accuracy on the canonical (published) wording minus accuracy on rewordings.",
+        meaning="Accuracy on the canonical (published) wording minus accuracy on rewordings"
+        + (", beyond that of control items, which cannot have leaked." if held.beyond else "."),
         value="–" if estimate.value is None else rounded(estimate.value, 1, apart_from=(allowed, blocked)),
         unit="points",
         interval=reading,
@@ -97,12 +100,14 @@ def _inflation(report: Report, found: PerturbationEvidence) -> DecidingNumber:
 
 
 def _contamination_score(report: Report, found: PerturbationEvidence) -> DecidingNumber:
-    estimate, limit = found.contamination_score, report.suite.scoring.contamination_threshold
+    held, limit = Held.of(found), report.suite.scoring.contamination_threshold
+    estimate = held.score
     side = phrases.side(estimate, allowed=limit, blocked=limit)
     reading = _interval_words(estimate, digits=_CS_DIGITS, limits=(limit,))
     return DecidingNumber(
         name="Contamination Score",
-        meaning="The share of the canonical score that is lost on rewordings.",
+        meaning="The share of the canonical score that is lost on rewordings"
+        + (", beyond that of control items." if held.beyond else "."),
         value="–" if estimate.value is None else rounded(estimate.value, _CS_DIGITS, apart_from=(limit,)),
         unit="",
         interval=reading,
@@ -122,11 +127,12 @@ def _contamination_score(report: Report, found: PerturbationEvidence) -> Decidin
 
 def _p_value(report: Report, found: PerturbationEvidence) -> DecidingNumber:
     alpha = report.suite.scoring.significance_alpha
-    below = found.p_value < alpha
+    p = Held.of(found).p_value
+    below = p < alpha
     # A small p with a harmless effect is no alarm, so red is for a model that is blocked.
     alarm = Side.PAST if report.decision.outcome is DecisionOutcome.BLOCK else Side.ACROSS
-    value = p_value(found.p_value, apart_from=(alpha,))
-    rarity, limit = (-math.log10(max(p, phrases.SMALLEST_P)) for p in (found.p_value, alpha))
+    value = p_value(p, apart_from=(alpha,))
+    rarity, limit = (-math.log10(max(one, phrases.SMALLEST_P)) for one in (p, alpha))
     return DecidingNumber(
         name="p-value",
         meaning="How often chance alone would give a difference this large if wording made none.",
@@ -163,7 +169,8 @@ def forest_plots(report: Report) -> tuple[Markup, ...]:
         return ()
     (allowed, blocked), scoring = _point_limits(report), report.suite.scoring
     threshold, review = scoring.contamination_threshold, report.suite.governance.review_required_above_cs
-    inflation, score = found.score_inflation, found.contamination_score
+    held = Held.of(found)
+    inflation, score = held.inflation, held.score
     inflation_reading = (
         f"{points(inflation.value, apart_from=(allowed, blocked))}  "
         f"({phrases.interval(inflation, digits=1, apart_from=(allowed, blocked))})"

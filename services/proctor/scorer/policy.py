@@ -2,8 +2,10 @@
 
 1. A required channel `invalid` or `not_audited` → review. An invalid protocol invalidates every comparison, so it
    counts as required always, and so does the perturbation channel, whose intervals the table is made of. Items that
-   come in too few clusters → review: no interval of theirs is known to hold its level.
+   come in too few clusters → review: no interval of theirs is known to hold its level. Control items that do not tell
+   what rewording costs → review: the plain comparison does not take the place of the one that was asked for.
 2. Block: a lower bound past its limit with p < alpha; or the article's rule where the suite asks for it by name.
+   Where the suite has control items, what goes beyond theirs is what is held against the limits, here and below.
    Where a clean model is on record as a control, the excess over it must be past the same limit too.
 3. Approve: both upper bounds within their limits, every required channel clean, and nothing past review. A control
    approves nothing that would not be approved without it, and stands against approval where the excess is past a limit.
@@ -17,8 +19,9 @@ from proctor.domain.decision import Decision, DecisionOutcome, Reason
 from proctor.domain.evidence import Evidence, PerturbationEvidence, Verdict
 from proctor.domain.suite import Suite
 from proctor.evidence.clusters import too_few_clusters
-from proctor.evidence.perturbation.channel import limits_not_excluded, limits_passed
 from proctor.evidence.perturbation.clean_control import Grounds, grounds
+from proctor.evidence.perturbation.control_items import control_says_nothing
+from proctor.evidence.perturbation.held import Held, limits_not_excluded, limits_passed
 from proctor.evidence.written_numbers import as_score, counted, in_points, percent, points
 from proctor.scorer.channels.registry import channels_of
 
@@ -39,7 +42,7 @@ def _decided(evidence: Evidence, suite: Suite) -> Decision:
     result = evidence.perturbation
     if unusable or result is None:
         return Decision(outcome=DecisionOutcome.REVIEW, reasons=unusable)
-    if too_few := too_few_clusters(result.clusters):
+    if too_few := too_few_clusters(result.clusters) or control_says_nothing(result.control_items):
         return Decision(outcome=DecisionOutcome.REVIEW, reasons=too_few)
     past_review = _past_review(result, suite)
     found = _grounds(result, suite)
@@ -49,7 +52,7 @@ def _decided(evidence: Evidence, suite: Suite) -> Decision:
         found.doubts
         + past_review
         + _other_channels(evidence, suite)
-        + limits_not_excluded(result.score_inflation, result.contamination_score, suite.scoring)
+        + limits_not_excluded(Held.of(result), suite.scoring)
     ) or _perhaps_past_review(result, suite)
     if not doubts:
         return Decision(outcome=DecisionOutcome.APPROVE, reasons=_approving(result, suite))
@@ -85,7 +88,7 @@ def _grounds(result: PerturbationEvidence, suite: Suite) -> Grounds:
     if scoring.method == "per_item_t_test":
         # The article knows no control, so none withholds its block.
         return Grounds(_article_rule(result, suite), grounds((), result.control, scoring, governance).doubts)
-    past = limits_passed(result.score_inflation, result.contamination_score, result.p_value, scoring, governance)
+    past = limits_passed(Held.of(result), scoring, governance)
     return grounds(past, result.control, scoring, governance)
 
 
@@ -104,27 +107,30 @@ def _article_rule(result: PerturbationEvidence, suite: Suite) -> tuple[Reason, .
 
 
 def _past_review(result: PerturbationEvidence, suite: Suite) -> tuple[Reason, ...]:
-    score, limit = result.contamination_score, suite.governance.review_required_above_cs
+    held, limit = Held.of(result), suite.governance.review_required_above_cs
+    score = held.score
     if score.value is None or score.value <= limit:
         return ()
     return (
         Reason(
             code="contamination_score_past_review_limit",
-            text=f"The Contamination Score is {as_score(score)}, past the suite's review limit of {limit:g}.",
+            text=f"The Contamination Score{held.beyond} is {as_score(score)}, past the suite's review limit of "
+            f"{limit:g}.",
         ),
     )
 
 
 def _perhaps_past_review(result: PerturbationEvidence, suite: Suite) -> tuple[Reason, ...]:
     """What stands between approval and a review limit below the threshold: approval goes by upper bounds."""
-    score, limit = result.contamination_score, suite.governance.review_required_above_cs
+    held, limit = Held.of(result), suite.governance.review_required_above_cs
+    score = held.score
     if score.high is not None and score.high <= limit:
         return ()
     return (
         Reason(
             code="review_limit_not_excluded",
-            text=f"The Contamination Score is {as_score(score)}; its upper bound is not within {limit:g}, above which "
-            "the suite requires a review.",
+            text=f"The Contamination Score{held.beyond} is {as_score(score)}; its upper bound is not within "
+            f"{limit:g}, above which the suite requires a review.",
         ),
     )
 
@@ -144,13 +150,13 @@ def _other_channels(evidence: Evidence, suite: Suite) -> tuple[Reason, ...]:
 
 
 def _approving(result: PerturbationEvidence, suite: Suite) -> tuple[Reason, ...]:
-    scoring = suite.scoring
+    scoring, held = suite.scoring, Held.of(result)
     return (
         Reason(
             code="within_limits",
-            text=f"On {counted(result.n_items, 'item')} score inflation is {in_points(result.score_inflation)}, and "
-            f"its upper bound is within the {points(scoring.max_allowed_contaminated_items_pct)} that the suite "
-            f"allows; the Contamination Score is {as_score(result.contamination_score)}, and its upper bound is within "
+            text=f"On {counted(result.n_items, 'item')} score inflation{held.beyond} is {in_points(held.inflation)}, "
+            f"and its upper bound is within the {points(scoring.max_allowed_contaminated_items_pct)} that the suite "
+            f"allows; the Contamination Score{held.beyond} is {as_score(held.score)}, and its upper bound is within "
             f"{scoring.contamination_threshold:g}.",
         ),
     )
@@ -171,9 +177,11 @@ def _another_strategy(result: PerturbationEvidence) -> tuple[Reason, ...]:
 
 def _what_would_settle(result: PerturbationEvidence, suite: Suite) -> tuple[Reason, ...]:
     """What sample would turn this review into a decision."""
-    asked, needed = result.n_items, result.items_needed_to_approve
-    inflation, score = result.score_inflation.value, result.contamination_score.value
-    further = "" if result.clusters is None else ", in further clusters of these sizes,"
+    held = Held.of(result)
+    asked, needed = result.n_items, held.needed
+    inflation, score = held.inflation.value, held.score.value
+    beside = "" if result.control_items is None else ", with as many more control items,"
+    further = beside if result.clusters is None else ", in further clusters of these sizes,"
     if needed is not None and needed > asked:
         return (
             Reason(
@@ -189,10 +197,10 @@ def _what_would_settle(result: PerturbationEvidence, suite: Suite) -> tuple[Reas
             Reason(
                 code="estimate_past_allowance",
                 text="More items of this kind would not approve the model: the estimates themselves "
-                f"({points(inflation)}; Contamination Score {score:.3f}) are not within what the suite allows "
-                f"({limit}; {suite.scoring.contamination_threshold:g}). More items, or more rewordings an item, "
+                f"({points(inflation)}; Contamination Score {score:.3f}{held.beyond}) are not within what the suite "
+                f"allows ({limit}; {suite.scoring.contamination_threshold:g}). More items, or more rewordings an item, "
                 "would tell whether it is to be blocked; this sample finds no less than "
-                f"{percent(result.minimum_detectable_points / 100)} with 80 % power.",
+                f"{percent(held.detectable / 100)} with 80 % power.",
             ),
         )
     if needed is None:

@@ -13,7 +13,7 @@ from proctor.domain.canonical import bytes_digest
 from proctor.domain.corpus_search import CorpusSearch, Searched
 from proctor.domain.decision import DecisionEvent
 from proctor.domain.errors import ProctorError
-from proctor.domain.manifest import AuditManifest
+from proctor.domain.manifest import AuditManifest, VariantIndex
 from proctor.domain.messages import AuditScored, GradeShards, ScoreAudit, ShardsGraded
 from proctor.domain.panel import Panel
 from proctor.domain.record.sign_off import ApprovalTerms
@@ -29,7 +29,7 @@ from proctor.runtime.records.decision_log import NoKey
 from proctor.runtime.records.decisions import decision_of
 from proctor.runtime.signing import Ed25519Key, open_signing_key
 from proctor.runtime.traces import tracing
-from proctor.scorer.channels.channel import ChannelInputs, FreshAsked, NotAudited
+from proctor.scorer.channels.channel import ChannelInputs, ControlAsked, FreshAsked, NotAudited
 from proctor.scorer.channels.registry import files_of
 from proctor.scorer.grading.ahead import RecentGrades, grade_and_store
 from proctor.scorer.grading.loading import StoredMessages, StoredStage, load_rows, load_shown
@@ -79,7 +79,7 @@ def grade_shards(message: GradeShards) -> None:
     """
     store = worker_artifacts()
     try:
-        targets = _targets.get(store, message.items, message.extractor, message.fresh)
+        targets = _targets.get(store, message.items, message.extractor, message.fresh, message.control)
     except (ProctorError, ValidationError) as error:
         logger.warning("audit %s: nothing is graded before its end: %s", message.audit_id, error)
         return
@@ -99,13 +99,23 @@ def _decide(audit_id: str, manifest: AuditManifest, searched: Searched | None = 
     manifest = manifest.model_copy(update={"answered": _recent.filled_in(manifest.answered)})
     items, variants = StoredItems(store, manifest.items), StoredVariants(store, manifest.variants)
     made = variants.summary()
-    targets = _targets.get(store, manifest.items, suite.metric.extractor, manifest.fresh)
+    beside = manifest.fresh, None if manifest.control is None else manifest.control.items
+    targets = _targets.get(store, manifest.items, suite.metric.extractor, *beside)
     with tracing.span("load grades"):
         rows = load_rows(store, manifest, targets)
     clean_models = OnRecord(made.controls, manifest.model_digest, variants.index.rewordings_digest)
     stages = {kind: StoredStage(store, digest) for kind, digest in manifest.asked.items()}
-    asked, found = _fresh(store, manifest), _searched(store, searched)
-    inputs = ChannelInputs(suite, items, rows, clean_models, StoredMessages(store, manifest), stages, asked, found)
+    inputs = ChannelInputs(
+        suite,
+        items,
+        rows,
+        clean_models,
+        StoredMessages(store, manifest),
+        stages,
+        _fresh(store, manifest),
+        searched=_searched(store, searched),
+        control=_control(store, manifest),
+    )
     with tracing.span("weigh"):
         result = score(inputs)
     decision = with_origin(result.decision, manifest.card)
@@ -165,6 +175,14 @@ def _searched(store: ArtifactStore, searched: Searched | None) -> CorpusSearch |
     if searched.found is None:
         return NotAudited(f"the training data could not be searched: {searched.error}")
     return get_model(store, searched.found, CorpusSearch)
+
+
+def _control(store: ArtifactStore, manifest: AuditManifest) -> ControlAsked | None:
+    """The control items of an audit; None where it asked none."""
+    if manifest.control is None:
+        return None
+    reworded = get_model(store, manifest.control.variants, VariantIndex)
+    return ControlAsked(StoredItems(store, manifest.control.items), reworded.n_items_with_variants)
 
 
 def _signing_key() -> Ed25519Key | NoKey:

@@ -26,6 +26,7 @@ from proctor.evidence.planning.families import FAMILIES, Family
 from proctor.evidence.planning.simulated_audits import Limits
 from proctor.formats.benchmark_files import benchmark_file
 from proctor.formats.clusters import related_notes
+from proctor.formats.control import load_control
 from proctor.formats.corpora import find_files
 from proctor.formats.fresh import load_fresh
 from proctor.formats.items import load_items, select_items
@@ -33,6 +34,7 @@ from proctor.scorer.channels.channel import ChannelPlan
 from proctor.scorer.channels.plugin_calls import plan_of_plugin
 from proctor.scorer.channels.registry import CHANNELS, plugins_of
 from proctor.studies.answering_calls import answering_calls, answering_notes
+from proctor.studies.control_plan import ControlPlan, notes_of_control
 from proctor.studies.rewording_calls import rewording_calls, rewording_note
 from proctor.studies.stage_calls import stage_calls, stage_notes
 from proctor.studies.wording_reach import WordingReach, wording_reach
@@ -64,6 +66,7 @@ class Benchmark(NamedTuple):
     notes: tuple[str, ...]
     fresh: tuple[Item, ...] | int = ()
     """The fresh items that would be asked; their number alone where the benchmark cannot be read here."""
+    control: ControlPlan = ControlPlan()
 
     @property
     def n_fresh(self) -> int:
@@ -84,7 +87,7 @@ class PlanRow(NamedTuple):
     own: bool
     """Whether it is the suite's own number."""
     trials: int
-    """Those of the fresh items among them."""
+    """Those of the fresh items and of the control items among them."""
     prompt_tokens: int | None
     output_tokens_at_most: int
     cost: float | None
@@ -126,6 +129,8 @@ class AuditPlan(NamedTuple):
     """What is published of the benchmark's exposure. Nothing above rests on it."""
     clusters: ClusterCount | None = None
     """What the chances are over; None where every item is a cluster of its own."""
+    control: int = 0
+    """Control items, which are asked in as many wordings."""
 
     @property
     def own(self) -> PlanRow:
@@ -169,13 +174,17 @@ def plan_audit(
     n_fresh, fresh_bytes = benchmark.n_fresh, 0
     if not isinstance(benchmark.fresh, int):
         fresh_bytes = _prompt_bytes(suite, benchmark.fresh)
+    n_control, control_bytes = benchmark.control.n, _prompt_bytes(suite, benchmark.control.items)
+    control = benchmark.control.beside(n, clustered=clusters is not None)
+    times = suite.decoding.replicates
     rows = []
     for variants in sorted({*VARIANTS, own}):
         progress(f"simulating audits with {variants} variants an item")
-        trials = n * (1 + variants) + n_fresh
+        trials = times * (n + n_control) * (1 + variants) + n_fresh
         prompt = None
         if prompt_bytes is not None:
-            prompt = math.ceil((prompt_bytes * (1 + variants) + fresh_bytes) / BYTES_PER_TOKEN)
+            worded = times * (prompt_bytes + control_bytes) * (1 + variants)
+            prompt = math.ceil((worded + fresh_bytes) / BYTES_PER_TOKEN)
         output = trials * suite.decoding.max_tokens
         rows.append(
             PlanRow(
@@ -193,9 +202,10 @@ def plan_audit(
                     alpha=suite.scoring.significance_alpha,
                     audits=audits,
                     clusters=clusters,
+                    control=control,
                 ),
                 approval_chance=approval_chance(
-                    assumed, n, variants, limits, _rng(variants), audits=audits, clusters=clusters
+                    assumed, n, variants, limits, _rng(variants), audits=audits, clusters=clusters, control=control
                 ),
             )
         )
@@ -213,17 +223,19 @@ def plan_audit(
             FamilyChance(
                 one.name,
                 one.title,
-                approval_chance(one, n, own, limits, _rng(own), audits=audits, clusters=clusters),
+                approval_chance(one, n, own, limits, _rng(own), audits=audits, clusters=clusters, control=control),
             )
             for one in others.values()
         ),
-        items_for_90=items_for_approval(assumed, own, limits, _rng(own), audits=audits, clusters=clusters),
+        items_for_90=items_for_approval(
+            assumed, own, limits, _rng(own), audits=audits, clusters=clusters, control=control
+        ),
         alpha=suite.scoring.significance_alpha,
         budget=suite.budget,
-        all_trials=n * (1 + own)
+        all_trials=times * (n + n_control) * (1 + own)
         + n_fresh
-        + rewording_calls(suite, n)
-        + answering_calls(suite, n)
+        + rewording_calls(suite, n + n_control)
+        + answering_calls(suite, n + n_control)
         + stage_calls(suite, n)
         + sum(one.calls for one in of_channels),
         notes=(
@@ -231,13 +243,16 @@ def plan_audit(
             *_of_clusters(clusters),
             *_of_fresh(suite, n_fresh),
             *searched,
-            *_reservations(suite, n),
+            *notes_of_control(suite, benchmark.control, clustered=clusters is not None),
+            *_of_replicates(suite),
+            *_reservations(suite, n, n_control),
             *(line for one in of_channels for line in one.lines),
         ),
         reach=wording_reach(benchmark.items),
         certain_review=certain_review(suite),
         exposure=exposure_of_dataset(suite.dataset.benchmark_name, suite.dataset.hub_id),
         clusters=None if clusters is None else clusters.counted,
+        control=n_control,
     )
 
 
@@ -270,13 +285,18 @@ def read_benchmark(
     notes = (*loaded.notes(dataset), *related_notes(items, dataset), *_imported(suite, base, items))
     if fresh is not None:
         notes += fresh.notes
-    return Benchmark(items, len(items), len(loaded.items), notes, () if fresh is None else fresh.items)
+    asked = () if fresh is None else fresh.items
+    control = load_control(suite, base, loaded.items, asked)
+    planned = ControlPlan() if control is None else ControlPlan(len(control.items), control.items, control.notes)
+    return Benchmark(items, len(items), len(loaded.items), notes, asked, planned)
 
 
 def _unread(suite: Suite, reason: str) -> Benchmark:
     size = suite.dataset.sample_size
     note = f"planned for sample_size, {size:,} items, and without prompt tokens, because the items are not read: "
-    return Benchmark(None, size, None, (note + reason,), 0 if suite.fresh is None else suite.fresh.sample_size)
+    n_fresh = 0 if suite.fresh is None else suite.fresh.sample_size
+    control = ControlPlan(0 if suite.control is None else suite.control.sample_size)
+    return Benchmark(None, size, None, (note + reason,), n_fresh, control)
 
 
 def _of_fresh(suite: Suite, n_fresh: int) -> tuple[str, ...]:
@@ -314,6 +334,17 @@ def _of_exposure(suite: Suite, base: Path) -> tuple[str, ...]:
         f"training data are searched by {suite.exposure.policy} while the model answers: {stages}; at "
         f"{SEARCHED_MB_PER_S} MB/s of text that takes about {minutes:,} min, longer where files are packed, and "
         "the audit decides once both are there",
+    )
+
+
+def _of_replicates(suite: Suite) -> tuple[str, ...]:
+    """What the trials and the chances have of several answers to each prompt."""
+    if (times := suite.decoding.replicates) == 1:
+        return ()
+    return (
+        f"each prompt but those of fresh items is asked {times:,} times, which trials, tokens and cost count; chances "
+        "of approval and shares found are those of one answer each, and no worse with more: items count, and not "
+        "answers",
     )
 
 
@@ -384,7 +415,7 @@ def _prompt_bytes(suite: Suite, items: tuple[Item, ...]) -> int:
     return sum(prompt_bytes(suite.prompt, item.question, item.choices) for item in items)
 
 
-def _reservations(suite: Suite, items: int) -> tuple[str, ...]:
+def _reservations(suite: Suite, items: int, control: int) -> tuple[str, ...]:
     """What the plan takes for granted."""
     notes = [
         "counts stand before admission: an item without an admitted rewording is not asked, and one may get fewer "
@@ -397,9 +428,9 @@ def _reservations(suite: Suite, items: int) -> tuple[str, ...]:
         notes.append(f"chances of approval suppose that the other required channels are clean: {', '.join(others)}")
     if suite.scoring.method == "per_item_t_test":
         notes.append("the suite blocks by the article's rule; the leaked share is what the default p-value finds")
-    if note := rewording_note(suite, items):
+    if note := rewording_note(suite, items + control):
         notes.append(note)
-    return (*notes, *answering_notes(suite, items), *stage_notes(suite, items))
+    return (*notes, *answering_notes(suite, items + control), *stage_notes(suite, items))
 
 
 def _channel_plans(suite: Suite, items: int) -> list[ChannelPlan]:

@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 
 from proctor.domain.errors import BadInputError
 from proctor.domain.record.attestation import CHECKPOINT_PAYLOAD, checkpoint_bytes, envelope
-from proctor.domain.suite import SHARED_CONTEXT, DatasetSection
+from proctor.domain.shared_context import SHARED_CONTEXT
+from proctor.domain.suite import DatasetSection
 from proctor.formats.gate_calibration import gate_calibration_bytes, parse_gate_calibration
 from proctor.formats.hub_tree import files_of_split, listed_file
 from proctor.formats.items import load_items

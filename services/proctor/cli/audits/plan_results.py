@@ -96,14 +96,21 @@ def _mend(plan: AuditPlan) -> str:
         return f"{start}no number of items up to {CLUSTERED_MAX_ITEMS:,}, in clusters of these sizes, gives 90 %"
     if plan.items_for_90 is None:
         return start + "the suite's limits leave no room for 90 %, however many items are asked"
-    needed = f"about {_rounded(plan.items_for_90)} items give 90 %"
+    needed = f"about {_rounded(plan.items_for_90)} items{_with_control(plan)} give 90 %"
     if plan.clusters is not None:
         return f"{start}about {_rounded(plan.items_for_90)} items, in further clusters of these sizes, give 90 %"
     if plan.available is None or plan.items_for_90 <= plan.available:
-        return f"{start}{needed}, so raise dataset_config.sample_size"
+        both = " and control_config.sample_size" if plan.control else ""
+        return f"{start}{needed}, so raise dataset_config.sample_size{both}"
     more = max(plan.rows, key=lambda row: row.approval_chance)
     elsewhere = "" if more.own else f", and {more.variants} variants an item give {_percent(more.approval_chance)}"
     return f"{start}{needed}, of which the benchmark has {plan.available:,}{elsewhere}"
+
+
+def _with_control(plan: AuditPlan) -> str:
+    if not plan.control or plan.items_for_90 is None:
+        return ""
+    return f" with {_rounded(max(1, round(plan.items_for_90 * plan.control / plan.items)))} control items"
 
 
 def conclusion(plan: AuditPlan) -> str:
@@ -118,6 +125,8 @@ def conclusion(plan: AuditPlan) -> str:
     items = f"{plan.items:,} items"
     if plan.clusters is not None:
         items += f" in {plan.clusters.n_clusters:,} clusters"
+    if plan.control:
+        items += f" and {plan.control:,} control items"
     asked = f"{items}, {own.variants} variants each"
     audit = f"With {own.trials:,} trials ({asked}){cost} the audit has {found}"
     if plan.certain_review is not None:

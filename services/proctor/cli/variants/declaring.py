@@ -119,6 +119,11 @@ def declare_clean(
         )
     report = _report(audit_id, decision_of(audit_id, event), artifacts)
     found = _usable_evidence(audit_id, report)
+    if found.replicates is not None:
+        raise BadInputError(
+            f"audit {audit_id} asked each prompt {found.replicates.n_replicates} times, and a control is compared with "
+            "single answers: measure the model by an audit without decoding_config.replicates"
+        )
     outcome = report.decision.outcome
     if outcome is DecisionOutcome.BLOCK and not despite_block:
         raise BadInputError(

@@ -17,7 +17,7 @@ def hold_direct(suite: Suite) -> None:
     """Refuse a suite whose audit asks more than each wording once, directly.
 
     Raises:
-        BadInputError: where it has prompt routers, fresh items, or a stage of a plug-in.
+        BadInputError: where it has prompt routers, fresh items, control items, replicates, or a stage of a plug-in.
     """
     if suite.protocol.asks_routers:
         raise BadInputError(
@@ -28,6 +28,16 @@ def hold_direct(suite: Suite) -> None:
         raise BadInputError(
             f"{suite.audit_suite_id} asks fresh items beside its benchmark, which only an audit does so far; use "
             "`proctor audit run`, or leave fresh_config out"
+        )
+    if suite.control is not None:
+        raise BadInputError(
+            f"{suite.audit_suite_id} asks control items beside its benchmark, which only an audit does so far; use "
+            "`proctor audit run`, or leave control_config out"
+        )
+    if suite.decoding.replicates > 1:
+        raise BadInputError(
+            f"{suite.audit_suite_id} asks each prompt {suite.decoding.replicates} times, which only an audit does so "
+            "far; use `proctor audit run`, or leave decoding_config.replicates out"
         )
     if suite.protocol.stages:
         raise BadInputError(

@@ -13,19 +13,21 @@ from proctor.domain.corpus_search import CorpusSearch
 from proctor.domain.exposure import OF_COPIES, TUNING_STAGES, ExposureVerdict
 from proctor.domain.exposure_evidence import ExposureEvidence, ItemFigures
 from proctor.evidence.answers import PairedAnswers
-from proctor.evidence.clusters import clusters_of, sums_of
 from proctor.evidence.exposure import statements
 from proctor.evidence.exposure.recall import recall_of
-from proctor.evidence.intervals import inflation_estimate, score_estimate
-from proctor.evidence.perturbation.channel import accuracies
+from proctor.evidence.perturbation.measured import estimates_of
+from proctor.evidence.replicated_answers import ReplicatedAnswers
+
+#: An audit's answers, canonical and reworded, by item.
+AnswersByItem = PairedAnswers | ReplicatedAnswers
 
 
-def weigh_search(search: CorpusSearch, answers: PairedAnswers, *, allowed_pct: float, level: float) -> ExposureEvidence:
+def weigh_search(search: CorpusSearch, answers: AnswersByItem, *, allowed_pct: float, level: float) -> ExposureEvidence:
     """Weigh what a search found.
 
     Args:
         search: it.
-        answers: the audit's, canonical and reworded, paired by item.
+        answers: the audit's; those of each wording where prompts were asked several times.
         allowed_pct: items that the suite allows to be contaminated, in percent.
         level: of the intervals.
     """
@@ -88,28 +90,25 @@ def weigh_search(search: CorpusSearch, answers: PairedAnswers, *, allowed_pct: f
     )
 
 
-def part_of(answers: PairedAnswers, item_ids: Collection[str], *, among: bool) -> PairedAnswers:
+def part_of(answers: AnswersByItem, item_ids: Collection[str], *, among: bool) -> AnswersByItem:
     """The answers to the items that are among these, or to those that are not."""
     kept = [place for place, item_id in enumerate(answers.item_ids) if (item_id in item_ids) is among]
-    return PairedAnswers.of(
-        [answers.item_ids[place] for place in kept],
-        answers.canonical[kept],
-        answers.right[kept],
-        answers.total[kept],
-        clusters=None if answers.clusters is None else [answers.clusters[place] for place in kept],
-    )
+    ids = tuple(answers.item_ids[place] for place in kept)
+    clusters = None if answers.clusters is None else tuple(answers.clusters[place] for place in kept)
+    if isinstance(answers, ReplicatedAnswers):
+        return ReplicatedAnswers(ids, answers.right[kept], answers.asked[kept], clusters=clusters)
+    return PairedAnswers.of(ids, answers.canonical[kept], answers.right[kept], answers.total[kept], clusters=clusters)
 
 
-def figures(answers: PairedAnswers, level: float) -> ItemFigures | None:
+def figures(answers: AnswersByItem, level: float) -> ItemFigures | None:
     """The figures of the wording comparison over these answers; None without any."""
     if answers.n == 0:
         return None
-    sums = sums_of(answers)
-    canonical, reworded = accuracies(answers, clusters_of(answers), level)
+    estimates = estimates_of(answers, level)
     return ItemFigures(
         n_items=answers.n,
-        accuracy_canonical=canonical,
-        accuracy_perturbed=reworded,
-        score_inflation=inflation_estimate(sums, level),
-        contamination_score=score_estimate(sums, level),
+        accuracy_canonical=estimates.canonical,
+        accuracy_perturbed=estimates.reworded,
+        score_inflation=estimates.inflation,
+        contamination_score=estimates.score,
     )

@@ -8,36 +8,33 @@ than `MIN_CLUSTERS` of them the channel is `inconclusive` whatever they say.
 
 It cannot tell memory from a rewording that is simply harder, so the p-value alone decides nothing: verdicts come from
 intervals. `clean` is a claim of equivalence (both upper bounds within the suite's limits, as in two one-sided tests),
-never of a test that found nothing; a sample too small to find what the limits allow stays `inconclusive`. Where a clean
-model is on record as a control, both `contaminated` and `clean` need it to agree (`clean_control`).
+never of a test that found nothing; a sample too small to find what the limits allow stays `inconclusive`. Where the
+suite has control items, what goes beyond theirs is held against the limits in place of D and the Contamination Score
+(`control_items`). Else, where a clean model is on record as a control, both `contaminated` and `clean` need it to agree
+(`clean_control`).
 """
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
 
-from proctor.domain.decision import Reason
-from proctor.domain.evidence import CleanControl, Estimate, PerturbationEvidence, Verdict
+from proctor.domain.evidence import CleanControl, ControlItems, Estimate, PerturbationEvidence, Verdict
 from proctor.domain.levels import POWER
 from proctor.domain.suite import GovernanceSection, ScoringSection
-from proctor.evidence.answers import PairedAnswers
-from proctor.evidence.clusters import (
-    Clusters,
-    clustered_share,
-    clustered_test,
-    clusters_of,
-    sums_of,
-    too_few_clusters,
-)
-from proctor.evidence.intervals import inflation_estimate, leaked_share, mean_share, score_estimate, wilson
+from proctor.evidence.answers import Exclusion, PairedAnswers
+from proctor.evidence.clusters import too_few_clusters
+from proctor.evidence.intervals import leaked_share
 from proctor.evidence.perturbation.clean_control import NO_CONTROL, ChosenControl, grounds, weigh_control
-from proctor.evidence.perturbation.exchangeability import exchangeability_test
+from proctor.evidence.perturbation.control_items import control_says_nothing
+from proctor.evidence.perturbation.held import Held, limits_not_excluded, limits_passed, within_limits
+from proctor.evidence.perturbation.measured import measured, measured_replicates
 from proctor.evidence.perturbation.per_item_t_test import per_item_t_test
-from proctor.evidence.perturbation.power import items_needed_to_approve, minimum_detectable_inflation
+from proctor.evidence.perturbation.power import items_needed_to_approve
 from proctor.evidence.perturbation.ranking import ranked_items
+from proctor.evidence.perturbation.replicates import ranked_replicates
 from proctor.evidence.perturbation.singletons import singletons
-from proctor.evidence.perturbation.studentised import studentised_test
-from proctor.evidence.written_numbers import as_score, counted, in_points, p_text, points
+from proctor.evidence.replicated_answers import ReplicatedAnswers
+from proctor.evidence.written_numbers import counted, p_text, points
 
 NULL_HYPOTHESIS = (
     "Over items, the model's mean accuracy on the canonical wording is no higher than on the admitted rewordings "
@@ -51,6 +48,8 @@ def perturbation_evidence(
     governance: GovernanceSection,
     guess_chance: float | None,
     chosen: ChosenControl = NO_CONTROL,
+    control_items: ControlItems | None = None,
+    repeated: ReplicatedAnswers | None = None,
 ) -> PerturbationEvidence:
     """Weigh paired answers against a suite's limits.
 
@@ -60,59 +59,82 @@ def perturbation_evidence(
     `inconclusive`, also where items come in fewer than `MIN_CLUSTERS` clusters. Items are flagged only in a
     contaminated sample: the first ⌊lower bound of D × n⌋ of the ranking.
 
-    With a control, `contaminated` needs the excess over it past the same limit too, and `clean` that no excess is;
-    items are flagged by the smaller of the lower bounds of D and of its excess.
+    With control items all of that is said of what goes beyond theirs; where these say nothing it is `inconclusive`, and
+    `invalid` where their own arms are not comparable. With a clean model as control, `contaminated` needs the excess
+    over it past the same limit too, and `clean` that no excess is. With either, items are flagged by the smaller of the
+    lower bounds of D and of its excess.
+
+    Where each wording was asked several times, `repeated` has all answers and is what decides, by item; `answers` are
+    the first to each wording, of which only what is descriptive is said (the article's rule, items right in one wording
+    alone).
     """
     level, alpha = scoring.confidence_level, scoring.significance_alpha
-    sums, clusters = sums_of(answers), clusters_of(answers)
-    inflation, score = inflation_estimate(sums, level), score_estimate(sums, level)
-    exact = exchangeability_test(answers)
-    studentised = studentised_test(answers) if clusters is None else clustered_test(answers.differences, clusters)
-    p_value = max(exact.p_value, studentised)
-    counts = None if clusters is None else clusters.counted
-    detectable = 100 * minimum_detectable_inflation(sums, alpha=alpha)
-    control = weigh_control(answers, chosen, scoring)
-    canonical, reworded = accuracies(answers, clusters, level)
-    found = grounds(limits_passed(inflation, score, p_value, scoring, governance), control, scoring, governance)
+    if repeated is None:
+        sample = measured(answers, level=level, alpha=alpha)
+    else:
+        sample = measured_replicates(repeated, level=level, alpha=alpha)
+    inflation, score, p_value, detectable = sample.inflation, sample.score, sample.p_value, sample.detectable
+    counts = None if sample.clusters is None else sample.clusters.counted
+    control = weigh_control(answers if repeated is None else repeated, chosen, scoring)
+    needed = items_needed_to_approve(
+        sample.sums,
+        max_inflation=scoring.max_allowed_contaminated_items_pct / 100,
+        max_contamination_score=scoring.contamination_threshold,
+        level=level,
+    )
+    held = Held(inflation, score, p_value, detectable, needed)
+    if control_items is not None:
+        held = Held.beyond_control(control_items)
+    found = grounds(limits_passed(held, scoring, governance), control, scoring, governance)
     verdict: Verdict
     reasons: tuple[str, ...]
-    if answers.n == 0:
+    if sample.n == 0:
         verdict, reasons = Verdict.INVALID, ("No item has both a canonical and a reworded answer.",)
-    elif too_few := too_few_clusters(counts):
+    elif control_items is not None and control_items.incomparable:
+        verdict, reasons = Verdict.INVALID, ("Of the control items: " + control_items.incomparable[0],)
+        reasons += control_items.incomparable[1:]
+    elif too_few := too_few_clusters(counts) or control_says_nothing(control_items):
         verdict, reasons = Verdict.INCONCLUSIVE, tuple(reason.text for reason in too_few)
     elif found.blocking:
         verdict, reasons = Verdict.CONTAMINATED, tuple(reason.text for reason in found.blocking)
-    elif not (open_questions := found.doubts + limits_not_excluded(inflation, score, scoring)):
-        verdict, reasons = Verdict.CLEAN, (_within(inflation, score, scoring),)
+    elif not (open_questions := found.doubts + limits_not_excluded(held, scoring)):
+        verdict, reasons = Verdict.CLEAN, (within_limits(held, scoring),)
     else:
         verdict, reasons = Verdict.INCONCLUSIVE, tuple(reason.text for reason in open_questions)
-        if detectable > scoring.max_allowed_contaminated_items_pct:
+        if held.detectable > scoring.max_allowed_contaminated_items_pct:
+            beside = "" if control_items is None else f" and {counted(control_items.n_items, 'control item')}"
             reasons += (
-                f"With {counted(answers.n, 'item')} the smallest inflation found with {100 * POWER:.0f} % power is "
-                f"{points(detectable)}, more than the {points(scoring.max_allowed_contaminated_items_pct)} that the "
-                f"suite allows, so a test that finds nothing ({p_text(p_value)}) is no sign of a clean model.",
+                f"With {counted(sample.n, 'item')}{beside} the smallest inflation{held.beyond} found with "
+                f"{100 * POWER:.0f} % power is {points(held.detectable)}, more than the "
+                f"{points(scoring.max_allowed_contaminated_items_pct)} that the suite allows, so a test that finds "
+                f"nothing ({p_text(held.p_value)}) is no sign of a clean model.",
             )
-    if answers.excluded:
-        reasons += (_exclusions(answers),)
+    if sample.excluded:
+        reasons += (_exclusions(sample.excluded),)
+    if control_items is not None and not control_items.problems:
+        reasons += (control_items.conclusion,)
     reasons += chosen.notes
+    flagged = _flagged_share(inflation, control, control_items) if verdict is Verdict.CONTAMINATED else 0.0
     return PerturbationEvidence(
         verdict=verdict,
         reasons=reasons,
         null_hypothesis=NULL_HYPOTHESIS,
         score_inflation=inflation,
         contamination_score=score,
-        leaked_share=leaked_share(inflation, guess_chance),
+        leaked_share=leaked_share(held.inflation, guess_chance),
         p_value=p_value,
-        p_exchangeability=exact.p_value,
-        p_exchangeability_method=exact.method,
-        p_studentised=studentised,
+        p_exchangeability=sample.exact.p_value,
+        p_exchangeability_method=sample.exact.method,
+        p_studentised=sample.studentised,
         minimum_detectable_points=detectable,
-        accuracy_canonical=canonical,
-        accuracy_perturbed=reworded,
-        n_items=answers.n,
-        n_variants=int(answers.total.max()) if answers.n else 0,
-        items=ranked_items(
-            answers, flagged_at_least=_flagged_share(inflation, control) if verdict is Verdict.CONTAMINATED else 0.0
+        accuracy_canonical=sample.canonical,
+        accuracy_perturbed=sample.reworded,
+        n_items=sample.n,
+        n_variants=sample.n_variants,
+        items=(
+            ranked_items(answers, flagged_at_least=flagged)
+            if repeated is None
+            else ranked_replicates(repeated, flagged_at_least=flagged)
         ),
         per_item_t_test=per_item_t_test(
             answers,
@@ -121,77 +143,22 @@ def perturbation_evidence(
             block_above_pct=governance.block_deployment_above_contaminated_pct,
         ),
         singletons=singletons(answers),
-        items_needed_to_approve=items_needed_to_approve(
-            sums,
-            max_inflation=scoring.max_allowed_contaminated_items_pct / 100,
-            max_contamination_score=scoring.contamination_threshold,
-            level=level,
-        ),
+        items_needed_to_approve=needed,
         control=control,
+        control_items=control_items,
         clusters=counts,
     )
 
 
-def accuracies(answers: PairedAnswers, clusters: Clusters | None, level: float) -> tuple[Estimate, Estimate]:
-    """Canonical and reworded accuracy."""
-    if clusters is None:
-        canonical = wilson(int(np.count_nonzero(answers.canonical)), answers.n, level)
-        return canonical, mean_share(answers.patterns.reworded_share, answers.patterns.counts, level)
-    return (
-        clustered_share(answers.canonical.astype(np.float64), clusters, level),
-        clustered_share(answers.right / answers.total, clusters, level),
-    )
-
-
-def limits_passed(
-    inflation: Estimate, score: Estimate, p_value: float, scoring: ScoringSection, governance: GovernanceSection
-) -> tuple[Reason, ...]:
-    """A reason for each limit whose wrong side the whole interval is on, significantly; empty for none."""
-    if p_value >= scoring.significance_alpha:
-        return ()
-    found = []
-    significant = f"and {p_text(p_value)} is below {scoring.significance_alpha:g}"
-    if inflation.low is not None and inflation.low > governance.block_deployment_above_contaminated_pct:
-        limit = points(governance.block_deployment_above_contaminated_pct)
-        text = f"Score inflation is {in_points(inflation)}, all past the limit of {limit}, {significant}."
-        found.append(Reason(code="score_inflation_past_limit", text=text))
-    if score.low is not None and score.low > scoring.contamination_threshold:
-        limit = f"{scoring.contamination_threshold:g}"
-        text = f"The Contamination Score is {as_score(score)}, all past the limit of {limit}, {significant}."
-        found.append(Reason(code="contamination_score_past_limit", text=text))
-    return tuple(found)
-
-
-def limits_not_excluded(inflation: Estimate, score: Estimate, scoring: ScoringSection) -> tuple[Reason, ...]:
-    """A reason for each limit that the interval does not stay within; empty where both hold."""
-    found = []
-    if inflation.high is None or inflation.high > scoring.max_allowed_contaminated_items_pct:
-        limit = points(scoring.max_allowed_contaminated_items_pct)
-        text = f"Score inflation is {in_points(inflation)}; approval needs its upper bound within {limit}."
-        found.append(Reason(code="score_inflation_not_excluded", text=text))
-    if score.high is None or score.high > scoring.contamination_threshold:
-        limit = f"{scoring.contamination_threshold:g}"
-        text = f"Contamination Score is {as_score(score)}; approval needs its upper bound within {limit}."
-        found.append(Reason(code="contamination_score_not_excluded", text=text))
-    return tuple(found)
-
-
-def _flagged_share(inflation: Estimate, control: CleanControl | None) -> float:
-    bounds = (inflation.low, control.excess.excess_inflation.low if control is not None else None)
+def _flagged_share(inflation: Estimate, control: CleanControl | None, control_items: ControlItems | None) -> float:
+    excesses = [one.excess.excess_inflation.low for one in (control, control_items) if one is not None]
+    bounds = (inflation.low, *excesses)
     return max(0.0, min(bound for bound in bounds if bound is not None)) / 100
 
 
-def _within(inflation: Estimate, score: Estimate, scoring: ScoringSection) -> str:
-    return (
-        f"Score inflation is {in_points(inflation)}, the Contamination Score {as_score(score)}: both upper bounds are "
-        f"within the suite's limits ({points(scoring.max_allowed_contaminated_items_pct)}; "
-        f"{scoring.contamination_threshold:g})."
-    )
-
-
-def _exclusions(answers: PairedAnswers) -> str:
+def _exclusions(excluded: Sequence[Exclusion]) -> str:
     reasons: dict[str, int] = {}
-    for exclusion in answers.excluded:
+    for exclusion in excluded:
         reasons[exclusion.reason] = reasons.get(exclusion.reason, 0) + 1
     listed = "; ".join(f"{count:,}: {reason}" for reason, count in sorted(reasons.items()))
-    return f"{counted(len(answers.excluded), 'item')} could not be paired and took no part ({listed})."
+    return f"{counted(len(excluded), 'item')} could not be paired and took no part ({listed})."

@@ -23,6 +23,7 @@ from proctor.domain.fidelity import Fidelity
 from proctor.domain.strategies import MODEL_STRATEGIES, STRATEGIES
 from proctor.domain.suite import GovernanceSection, ScoringSection
 from proctor.evidence.answers import PairedAnswers
+from proctor.evidence.clusters import Compared
 from proctor.evidence.intervals import wilson
 from proctor.evidence.perturbation.control import controlled_inflation
 from proctor.evidence.written_numbers import as_score, counted, in_points, p_text, points
@@ -122,7 +123,7 @@ def control_answers(fidelity: Fidelity) -> PairedAnswers:
     )
 
 
-def weigh_control(answers: PairedAnswers, chosen: ChosenControl, scoring: ScoringSection) -> CleanControl | None:
+def weigh_control(answers: Compared, chosen: ChosenControl, scoring: ScoringSection) -> CleanControl | None:
     """What the audited model lost beyond the clean one, at the suite's level; None without a clean one."""
     clean = chosen.fidelity
     if clean is None:
@@ -184,7 +185,7 @@ def grounds(
     harder than it looks for everybody, or easier for everybody, and only the control says so.
 
     Args:
-        past: a reason for each limit that D or the Contamination Score is past, as `channel.limits_passed` gives them.
+        past: a reason for each limit that D or the Contamination Score is past, as `held.limits_passed` gives them.
     """
     if control is None:
         return Grounds(past, ())

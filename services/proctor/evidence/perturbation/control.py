@@ -19,8 +19,7 @@ from scipy import special
 
 from proctor.domain.evidence import ControlledInflation, Estimate
 from proctor.domain.levels import POWER
-from proctor.evidence.answers import PairedAnswers
-from proctor.evidence.clusters import ClusterSums, sums_of
+from proctor.evidence.clusters import ClusterSums, Compared, item_sums, sums_of
 from proctor.evidence.intervals import (
     PairMoments,
     PairSums,
@@ -68,9 +67,7 @@ class _Contrast(NamedTuple):
         return float(special.stdtrit(self.freedom, 0.5 + level / 2)) * self.error
 
 
-def controlled_inflation(
-    benchmark: PairedAnswers, control: PairedAnswers, *, level: float, alpha: float
-) -> ControlledInflation:
+def controlled_inflation(benchmark: Compared, control: Compared, *, level: float, alpha: float) -> ControlledInflation:
     """Compare what rewording costs on the benchmark with what it costs on control items.
 
     Null hypothesis: `NULL_HYPOTHESIS`. Items are independent of each other and the two samples of one another, so
@@ -91,7 +88,7 @@ def controlled_inflation(
     scores = score_estimate(sums[0], level), score_estimate(sums[1], level)
     known = benchmark.n > 0 and control.n > 0 and min(sums[0].freedom, sums[1].freedom) > 0
     if not known:
-        sums = PairSums.of(benchmark), PairSums.of(control)
+        sums = item_sums(benchmark), item_sums(control)
     first, second = sums[0].with_pseudo_items(), sums[1].with_pseudo_items()
     freedoms = sums[0].freedom, sums[1].freedom
     in_points, in_share = _points(first, second, freedoms), _share(first, second, freedoms)
@@ -111,10 +108,10 @@ def controlled_inflation(
     )
 
 
-def _both(benchmark: PairedAnswers, control: PairedAnswers) -> tuple[Sums, Sums]:
+def _both(benchmark: Compared, control: Compared) -> tuple[Sums, Sums]:
     first, second = sums_of(benchmark), sums_of(control)
     if isinstance(first, ClusterSums) and isinstance(second, PairSums):
-        return first, ClusterSums.alike(second, first, PairSums.of(benchmark))
+        return first, ClusterSums.alike(second, first, item_sums(benchmark))
     return first, second
 
 
@@ -196,6 +193,50 @@ def control_items_needed(
 
     def enough(items: int) -> bool:
         return _found(excess, benchmark, control.scaled(items / control.n), alpha, power)
+
+    return smallest_count(enough)
+
+
+def items_needed_beyond(
+    benchmark: Compared,
+    control: Compared,
+    *,
+    max_inflation: float,
+    max_contamination_score: float,
+    level: float,
+) -> int | None:
+    """Benchmark items at which answers in these proportions, with control items in the same ratio as now, put both
+    upper bounds of the excess within their limits; None for never. The limit of inflation is in points.
+
+    As `items_needed_to_approve` of one sample: an estimate at or past its limit stays there.
+    """
+    if benchmark.n == 0 or control.n == 0:
+        return None
+    sums = _both(benchmark, control)
+    if min(one.freedom for one in sums) <= 0:
+        return None
+
+    def bounds(factor: float) -> tuple[Estimate, Estimate]:
+        first, second = (one.scaled(factor) for one in sums)
+        contrast = _points(first.with_pseudo_items(), second.with_pseudo_items(), (first.freedom, second.freedom))
+        inflation = inflation_estimate(first, level), inflation_estimate(second, level)
+        scores = score_estimate(first, level), score_estimate(second, level)
+        return _excess_inflation(inflation, contrast, level), _excess_score(scores, level)
+
+    inflation, score = bounds(1.0)
+    if inflation.value is None or score.value is None:
+        return None
+    if inflation.value >= max_inflation or score.value >= max_contamination_score:
+        return None
+
+    def enough(items: int) -> bool:
+        inflation, score = bounds(items / benchmark.n)
+        return (
+            inflation.high is not None
+            and inflation.high <= max_inflation
+            and score.high is not None
+            and score.high <= max_contamination_score
+        )
 
     return smallest_count(enough)
 

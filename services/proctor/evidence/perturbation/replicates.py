@@ -1,220 +1,179 @@
-"""Wordings that were each asked several times (at a temperature above 0): the perturbation channel with replicates.
+"""What several answers to each wording tell beside the comparison: a ranking, where the spread is, and what is luck.
 
-The wording is the unit within an item and the item is the unit of the sample. Repeated answers to one wording say how
-often the model gets that wording right; they are not further wordings, and counting them as such would make the model's
-own dice look like evidence about memory. So each wording counts by its share of right answers: D of an item is its
-canonical share minus the mean of its rewordings' shares, and all else follows from D as it does where each wording was
-asked once, to which every figure reduces.
-
-Replicates may rank items and never flag one: that a single item's canonical wording is right five times of five and its
-rewordings never is as likely for the one easy wording of four as for a leak.
+Replicates may rank items, and flag none by themselves: that a single item's canonical wording is right five times of
+five and its rewordings never is as likely for the one easy wording of four as for a leak. What decides is over items
+(`measured.measured_replicates`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
-from pydantic import Field
 
-from proctor.domain.base import Frozen
-from proctor.domain.evidence import Estimate
+from proctor.domain.evidence import ItemEvidence, Replicates
+from proctor.domain.lottery import Lottery
 from proctor.domain.trial import Outcome
-from proctor.evidence.answers import Exclusion, FloatArray, IntArray, PairedAnswers
-from proctor.evidence.clusters import (
-    Clusters,
-    clustered_contamination_score,
-    clustered_score_inflation,
-    clustered_test,
-)
-from proctor.evidence.intervals import PairSums
-from proctor.evidence.perturbation.power import minimum_detectable_inflation
+from proctor.evidence.clusters import item_sums
 from proctor.evidence.perturbation.ranking import leaked_posterior
-from proctor.evidence.perturbation.wording_exchange import wording_exchangeability
+from proctor.evidence.protocol.lottery import lottery
+from proctor.evidence.replicated_answers import ReplicatedAnswers, WordingAnswer
+from proctor.evidence.written_numbers import counted, points
 
-NULL_HYPOTHESIS = (
-    "Over items, the model's mean accuracy on the canonical wording is no higher than on the admitted rewordings, each "
-    "wording counted by its share of right answers (score inflation D is at most 0)."
-)
-
-
-class WordingAnswer(NamedTuple):
-    """One graded answer to one wording of an item."""
-
-    item_id: str
-    wording: str | None
-    """Identifier of the rewording within its item; None for the canonical wording."""
-    outcome: Outcome | None
-    """None for an error row: nothing came back."""
+#: Answers beside the first that a strict majority of them means something.
+_VOTERS = 2
 
 
-@dataclass(frozen=True, eq=False)
-class ReplicatedAnswers:
-    """n items in V + 1 wordings, the canonical one first; each with its right answers of those asked."""
+class Spread(NamedTuple):
+    """Variance of a right answer (0 or 1) by where it comes from. They add up to that of a single answer."""
 
-    item_ids: tuple[str, ...]
-    right: IntArray
-    """Shape (n, V + 1)."""
-    asked: IntArray
-    """Shape (n, V + 1); 0 for a wording that the item does not have."""
-    excluded: tuple[Exclusion, ...] = ()
-
-    def __post_init__(self) -> None:
-        n = len(self.item_ids)
-        if self.right.shape != self.asked.shape or self.right.ndim != 2 or self.right.shape[0] != n:
-            raise ValueError(f"{n} items need right and asked of shape ({n}, wordings), not {self.right.shape}")
-        if len(set(self.item_ids)) != n:
-            raise ValueError("item_ids repeat; items are paired by id, so each may stand once")
-        if bool((self.right < 0).any()) or bool((self.right > self.asked).any()):
-            raise ValueError("every wording needs 0 <= right <= asked")
-        if n and (bool((self.asked[:, 0] < 1).any()) or bool((self.asked[:, 1:].sum(axis=1) < 1).any())):
-            raise ValueError("every item needs an answer to its canonical wording and one to a rewording")
-
-    @property
-    def n(self) -> int:
-        """Number of items."""
-        return len(self.item_ids)
-
-    @property
-    def shares(self) -> FloatArray:
-        """Share of right answers of each wording, 0 for one that was not asked; shape (n, V + 1)."""
-        shares: FloatArray = self.right / np.maximum(self.asked, 1)
-        return shares
-
-    @property
-    def canonical_share(self) -> FloatArray:
-        """Share of right answers to the canonical wording; shape (n,)."""
-        share: FloatArray = self.shares[:, 0]
-        return share
-
-    @property
-    def wordings(self) -> IntArray:
-        """Rewordings of each item that were answered; shape (n,)."""
-        wordings: IntArray = (self.asked[:, 1:] > 0).sum(axis=1)
-        return wordings
-
-    @property
-    def differences(self) -> FloatArray:
-        """D of each item: canonical share minus the mean share of its rewordings; -1 to 1."""
-        differences: FloatArray = self.canonical_share - self.shares[:, 1:].sum(axis=1) / self.wordings
-        return differences
+    items: float
+    wordings: float
+    """Of an item's wordings, canonical and others, about its mean."""
+    answers: float
+    """Of the answers to one wording."""
 
 
-def replicated(answers: PairedAnswers) -> ReplicatedAnswers:
-    """Answers to wordings that were asked once each, as replicates of one."""
-    places = np.arange(int(answers.total.max(initial=1)))
-    return ReplicatedAnswers(
-        answers.item_ids,
-        np.column_stack([answers.canonical, places < answers.right[:, None]]).astype(np.int64),
-        np.column_stack([np.ones(answers.n), places < answers.total[:, None]]).astype(np.int64),
-        answers.excluded,
-    )
+class _Errors(NamedTuple):
+    """Standard error of D, as a fraction."""
+
+    now: float
+    once: float
+    """Were each wording asked once."""
+    best: float
+    """Were it asked without end."""
 
 
-def collect_replicates(answers: Iterable[WordingAnswer], item_ids: Sequence[str] = ()) -> ReplicatedAnswers:
-    """Count the answers of each wording, items and wordings in the order of their ids.
+def replicate_figures(answers: ReplicatedAnswers, rows: Iterable[WordingAnswer], *, level: float) -> Replicates:
+    """The figures of the report.
 
     Args:
-        answers: of both arms, in any order.
-        item_ids: every item of the audit, so that one without any answer is listed as excluded too.
-
-    An error row is in neither the right nor the asked answers of its wording. Items without an answer to the canonical
-    wording, or to any rewording, are excluded with the reason.
+        answers: the sample.
+        rows: the answers that it was counted from, for the lottery.
+        level: confidence level.
     """
-    counts: dict[str, dict[str | None, list[int]]] = {item: {} for item in item_ids}
-    for answer in answers:
-        wordings = counts.setdefault(answer.item_id, {})
-        if answer.outcome is not None:
-            right_asked = wordings.setdefault(answer.wording, [0, 0])
-            right_asked[0] += answer.outcome is Outcome.CORRECT
-            right_asked[1] += 1
-    kept, excluded = [], []
-    for item, wordings in sorted(counts.items()):
-        if None not in wordings:
-            excluded.append(Exclusion(item, "no answer to the canonical wording"))
-        elif len(wordings) == 1:
-            excluded.append(Exclusion(item, "no answer to a rewording"))
+    spread, errors = variance_components(answers), _standard_errors(answers)
+    luck = canonical_lottery(rows, level=level)
+    n_replicates = int(answers.asked.max(initial=0))
+    return Replicates(
+        n_replicates=n_replicates,
+        n_answers=int(answers.asked.sum()),
+        variance_of_items=spread.items,
+        variance_of_wordings=spread.wordings,
+        variance_of_answers=spread.answers,
+        standard_error_points=None if errors is None else 100 * errors.now,
+        standard_error_once_points=None if errors is None else 100 * errors.once,
+        standard_error_at_best_points=None if errors is None else 100 * errors.best,
+        lottery=luck,
+        conclusion=_conclusion(n_replicates, spread, errors, luck),
+    )
+
+
+def variance_components(answers: ReplicatedAnswers) -> Spread:
+    """Between items, between an item's wordings, and between the answers to a wording; each at least 0.
+
+    Moment estimators of a nested design with unequal numbers, over the wordings that were answered twice or more and
+    the items with two such or more: the spread of shares is freed of the part that the answers' own spread makes of it.
+    """
+    several = answers.asked > 1
+    asked = np.where(several, answers.asked, 2)
+    shares = answers.shares
+    # Unbiased variance of one answer of a wording, from its share: p(1 − p) · m / (m − 1).
+    single = np.where(several, shares * (1 - shares) * asked / (asked - 1), 0.0)
+    n_several = several.sum(axis=1)
+    used = n_several > 1
+    if not used.any():
+        return Spread(0.0, 0.0, 0.0)
+    shares, several, single, asked = shares[used], several[used], single[used], asked[used]
+    n_several = n_several[used]
+    of_answers = float(single.sum() / n_several.sum())
+    means = np.where(several, shares, 0.0).sum(axis=1) / n_several
+    about = np.where(several, (shares - means[:, None]) ** 2, 0.0).sum(axis=1) / (n_several - 1)
+    noise = np.where(several, single / asked, 0.0).sum(axis=1) / n_several
+    within = about - noise
+    of_wordings = max(0.0, float(within.mean()))
+    between = float(means.var(ddof=1)) if means.size > 1 else 0.0
+    of_items = max(0.0, between - float((about / n_several).mean()))
+    return Spread(of_items, of_wordings, of_answers)
+
+
+def _standard_errors(answers: ReplicatedAnswers) -> _Errors | None:
+    """Over independent items, after pseudo-items; None where no wording was answered twice."""
+    if answers.n < 2 or not bool((answers.asked > 1).any()):
+        return None
+    asked, shares = answers.asked, answers.shares
+    single = np.where(asked > 1, shares * (1 - shares) * asked / np.maximum(asked - 1, 1), 0.0)
+    weights = np.where(asked > 0, 1.0, 0.0)
+    weights[:, 1:] /= answers.wordings[:, None] ** 2
+    now = float((weights * single / np.maximum(asked, 1)).sum(axis=1).mean())
+    once = float((weights * single).sum(axis=1).mean())
+    moments = item_sums(answers).with_pseudo_items()
+    best = max(0.0, moments.var_d - now)
+    return _Errors(*(math.sqrt(variance / moments.n) for variance in (moments.var_d, best + once, best)))
+
+
+def canonical_lottery(rows: Iterable[WordingAnswer], *, level: float) -> Lottery | None:
+    """The first answer to each canonical wording against a strict majority of the others to it.
+
+    Only items with all of their canonical answers take part. None where there are not two others, or no such item.
+    """
+    right: dict[str, dict[int, bool]] = {}
+    lost = set[str]()
+    most = 0
+    for row in rows:
+        if row.wording is not None:
+            continue
+        most = max(most, row.replicate)
+        if row.outcome is None:
+            lost.add(row.item_id)
         else:
-            kept.append(item)
-    width = max((len(counts[item]) for item in kept), default=1)
-    table = np.zeros((len(kept), width, 2), dtype=np.int64)
-    for row, item in zip(table, kept, strict=True):
-        ordered = sorted(counts[item].items(), key=lambda entry: (entry[0] is not None, entry[0] or ""))
-        row[: len(ordered)] = [right_asked for _, right_asked in ordered]
-    return ReplicatedAnswers(tuple(kept), table[:, :, 0], table[:, :, 1], tuple(excluded))
+            right.setdefault(row.item_id, {})[row.replicate] = row.outcome is Outcome.CORRECT
+    whole = [right[item] for item in sorted(right) if item not in lost and len(right[item]) == most + 1]
+    if most < _VOTERS or not whole:
+        return None
+    table = np.array([[one[number] for number in range(most + 1)] for one in whole], dtype=np.bool_)
+    return lottery(table[:, 0], table[:, 1:], level=level)
 
 
-class RankedItem(Frozen):
-    """One item's replicates and its place in the ranking. There is no flag: replicates rank."""
-
-    item_id: str
-    canonical_right: int
-    canonical_asked: int
-    reworded_right: int
-    reworded_asked: int
-    suspicion: float = Field(ge=0.0, le=1.0)
-    rank: int | None
-    """None without suspicion."""
-
-
-class ReplicatedInflation(Frozen):
-    """Score inflation where wordings were asked several times."""
-
-    null_hypothesis: str = NULL_HYPOTHESIS
-    n_items: int
-    n_wordings: int
-    """Most rewordings of an item."""
-    n_replicates: int
-    """Most answers to a wording."""
-    score_inflation: Estimate
-    """D in percentage points."""
-    contamination_score: Estimate
-    p_value: float
-    """The larger of the two below, as in the perturbation channel."""
-    p_exchangeability: float
-    p_exchangeability_method: str
-    p_studentised: float
-    minimum_detectable_points: float
-    items: tuple[RankedItem, ...]
-    """Most suspected first."""
+def _conclusion(
+    n_replicates: int,
+    spread: Spread,
+    errors: _Errors | None,
+    luck: Lottery | None,
+) -> str:
+    said = (
+        f"Each prompt was asked {counted(n_replicates, 'time')}, and each wording counts by its share of right answers."
+    )
+    total = sum(spread)
+    if total > 0:
+        shares = [
+            f"{100 * part / total:.0f} % between {name}"
+            for name, part in zip(("items", "an item's wordings", "answers to one wording"), spread, strict=True)
+        ]
+        said += f" Of the variance of a single answer {', '.join(shares)}."
+    if errors is not None:
+        now, once, best = (points(100 * error) for error in errors)
+        said += (
+            f" The standard error of score inflation is {now}; asked once it would be about {once}, and asked without "
+            f"end {best}."
+        )
+    if luck is not None and luck.rate.value is not None:
+        said += (
+            f" Of {counted(luck.greedy_wrong, 'wrong first answer')} to a canonical wording {luck.rescued:,} "
+            f"({100 * luck.rate.value:.1f} %) are right by a strict majority of the others."
+        )
+    return said
 
 
-def replicated_inflation(answers: ReplicatedAnswers, *, level: float, alpha: float) -> ReplicatedInflation:
-    """Estimate D and the Contamination Score, test them, and rank the items.
+def ranked_replicates(answers: ReplicatedAnswers, *, flagged_at_least: float = 0.0) -> tuple[ItemEvidence, ...]:
+    """Items by `leaked_posterior` over shares, most suspected first; ties by difference, then by id.
 
-    Null hypothesis: `NULL_HYPOTHESIS`. Assumes independent items; nothing about the dependence of replicates on each
-    other. Without an item the estimates are undefined and p is 1.
+    Args:
+        answers: the sample.
+        flagged_at_least: share of all items that the sample's evidence is known to flag.
     """
-    clusters = Clusters.single(answers.n)
-    differences, canonical = answers.differences, answers.canonical_share
-    exact = wording_exchangeability(answers.right, answers.asked)
-    studentised = clustered_test(differences, clusters)
-    sums = PairSums(
-        float(answers.n),
-        float(differences.sum()),
-        float(canonical.sum()),
-        float((differences**2).sum()),
-        float((differences * canonical).sum()),
-    )
-    return ReplicatedInflation(
-        n_items=answers.n,
-        n_wordings=int(answers.wordings.max(initial=0)),
-        n_replicates=int(answers.asked.max(initial=0)),
-        score_inflation=clustered_score_inflation(differences, canonical, clusters, level),
-        contamination_score=clustered_contamination_score(differences, canonical, clusters, level),
-        p_value=max(exact.p_value, studentised),
-        p_exchangeability=exact.p_value,
-        p_exchangeability_method=exact.method,
-        p_studentised=studentised,
-        minimum_detectable_points=100 * minimum_detectable_inflation(sums, alpha=alpha),
-        items=ranked_replicates(answers),
-    )
-
-
-def ranked_replicates(answers: ReplicatedAnswers) -> tuple[RankedItem, ...]:
-    """Items by `leaked_posterior` over shares, most suspected first; ties by difference, then by id."""
     if answers.n == 0:
         return ()
     canonical, wordings, differences = answers.canonical_share, answers.wordings, answers.differences
@@ -226,15 +185,18 @@ def ranked_replicates(answers: ReplicatedAnswers) -> tuple[RankedItem, ...]:
     )
     scores = np.where(differences > 0, posterior[inverse.ravel()], 0.0).tolist()
     order = sorted(range(answers.n), key=lambda i: (-scores[i], -differences[i], answers.item_ids[i]))
+    n_flagged = math.floor(max(flagged_at_least, 0.0) * answers.n)
     return tuple(
-        RankedItem(
+        ItemEvidence(
             item_id=answers.item_ids[i],
+            canonical_correct=bool(2 * answers.right[i, 0] > answers.asked[i, 0]),
             canonical_right=int(answers.right[i, 0]),
             canonical_asked=int(answers.asked[i, 0]),
-            reworded_right=int(answers.right[i, 1:].sum()),
-            reworded_asked=int(answers.asked[i, 1:].sum()),
+            perturbed_correct=int(answers.right[i, 1:].sum()),
+            perturbed_total=int(answers.asked[i, 1:].sum()),
             suspicion=scores[i],
             rank=place if scores[i] > 0 else None,
+            flagged=place <= n_flagged and scores[i] > 0,
         )
         for place, i in enumerate(order, start=1)
     )

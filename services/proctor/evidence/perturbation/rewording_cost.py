@@ -65,7 +65,7 @@ def not_on_record(
         scoring: the suite's.
         governance: the suite's.
     """
-    if found.control is not None:
+    if found.control is not None or found.control_items is not None:
         return None
     cost = explaining_cost(found, scoring, governance)
     sizes = []

@@ -17,6 +17,7 @@ from proctor.domain.levels import POWER, SIGNIFICANCE_ALPHA
 from proctor.evidence.answers import FloatArray
 from proctor.evidence.intervals import z_quantile
 from proctor.evidence.planning.clustered_audits import ClusteredAudits, ClusterSizes
+from proctor.evidence.planning.controlled_audits import ControlledAudits
 from proctor.evidence.planning.families import Family
 from proctor.evidence.planning.pattern_chances import largest_leaked_share, pattern_chances
 from proctor.evidence.planning.simulated_audits import Limits, SimulatedAudits
@@ -60,6 +61,7 @@ def gate_rates(
     *,
     cost: float = 0.0,
     clusters: ClusterSizes | None = None,
+    control: float | None = None,
 ) -> GateRates:
     """What the gate does with models of a family, where every other channel is clean.
 
@@ -73,15 +75,31 @@ def gate_rates(
         rng: source of randomness.
         cost: accuracy (a fraction) that a rewording costs a clean model, for it is harder.
         clusters: sizes of the clusters that the items come in; None where each is one of its own.
+        control: control items for each item, which cost the model as much by rewording; None without any. Not beside
+            clusters.
 
     Raises:
         ValueError: without an item or a variant, and where `pattern_chances` refuses the share or the cost.
     """
     chances = pattern_chances(family, variants, leaked_share=leaked_share, cost=cost)
-    decisions = _drawn(chances, items, audits, rng, clusters).decisions(limits)
+    alone = _drawn(chances, items, audits, rng, clusters)
+    drawn: SimulatedAudits | ControlledAudits = alone
+    if control is not None:
+        clean = pattern_chances(family, variants, leaked_share=0.0, cost=cost)
+        drawn = _beside(alone, clean, control, rng)
+    decisions = drawn.decisions(limits)
     approve, block = float(decisions.approved.mean()), float(decisions.blocked.mean())
     review = float((~decisions.approved & ~decisions.blocked).mean())
     return GateRates(approve, review, block)
+
+
+def _beside(
+    benchmark: SimulatedAudits, clean: FloatArray, control: float, rng: np.random.Generator
+) -> ControlledAudits:
+    """Audits with control items beside them, so many for each item, whose answers come about as `clean` says."""
+    audits, items = benchmark.n.size, int(benchmark.n[0])
+    drawn = SimulatedAudits.draw(clean, items=max(1, round(items * control)), audits=audits, rng=rng)
+    return ControlledAudits(benchmark, drawn)
 
 
 def _drawn(
@@ -103,9 +121,10 @@ def approval_chance(
     *,
     audits: int = AUDITS,
     clusters: ClusterSizes | None = None,
+    control: float | None = None,
 ) -> float:
     """Chance that a clean model of the family is approved."""
-    return gate_rates(family, items, variants, 0.0, limits, audits, rng, clusters=clusters).approve
+    return gate_rates(family, items, variants, 0.0, limits, audits, rng, clusters=clusters, control=control).approve
 
 
 def items_for_approval(
@@ -117,10 +136,12 @@ def items_for_approval(
     target: float = TARGET,
     audits: int = AUDITS,
     clusters: ClusterSizes | None = None,
+    control: float | None = None,
 ) -> int | None:
     """Items at which a clean model of the family is approved with chance `target`; None where no number does.
 
     Items that come in clusters come in as many more of these sizes; beyond `CLUSTERED_MAX_ITEMS` none are tried.
+    Control items are as many more too.
 
     Found by doubling and halving, to half a percent. The Monte Carlo error of the chance there, 0.3 percentage points
     at 90 %, comes to about 1 % of the items: give it with two digits.
@@ -129,7 +150,10 @@ def items_for_approval(
 
     def enough(items: int) -> bool:
         rng = np.random.default_rng(seed)
-        return approval_chance(family, items, variants, limits, rng, audits=audits, clusters=clusters) >= target
+        chance = approval_chance(
+            family, items, variants, limits, rng, audits=audits, clusters=clusters, control=control
+        )
+        return chance >= target
 
     if clusters is None:
         return smallest_count(enough, width=_WIDTH)
@@ -146,13 +170,15 @@ def detectable_share(
     power: float = POWER,
     audits: int = AUDITS,
     clusters: ClusterSizes | None = None,
+    control: float | None = None,
 ) -> float | None:
     """Smallest leaked share of items that the default p-value finds at `alpha` with `power`; None where none is.
 
     The default p-value is the larger of the exchangeability and the studentised test's. The normal formula
     √n E[D] = (z_α + z_β) SD[D] gives a first share; it is then scaled, three times, until the simulated power is the
     wanted one: in units of the normal quantile, power is nearly linear in the share. The Monte Carlo error is about
-    1 % of the share. Over clusters the share is rather too large: its power is 78 to 90 %.
+    1 % of the share. Over clusters the share is rather too large: its power is 78 to 90 %. With control items the p is
+    that of the difference.
 
     Null hypothesis of the test: mean accuracy on the canonical wording is no higher than on the rewordings.
     """
@@ -162,7 +188,12 @@ def detectable_share(
 
     def found(share: float) -> float:
         chances = pattern_chances(family, variants, leaked_share=share)
-        drawn = _drawn(chances, items, audits, np.random.default_rng(seed), clusters)
+        rng = np.random.default_rng(seed)
+        alone = _drawn(chances, items, audits, rng, clusters)
+        drawn: SimulatedAudits | ControlledAudits = alone
+        if control is not None:
+            clean = pattern_chances(family, variants, leaked_share=0.0)
+            drawn = _beside(alone, clean, control, rng)
         return float(drawn.significant(alpha, exact=False).mean())
 
     if found(most) < power:

@@ -101,7 +101,7 @@ class SimulatedAudits:
         return result
 
     @cached_property
-    def _sums(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    def sums(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Sums of D, B, D² and D·B over items, as in `PairSums`."""
         d = self._differences
         b = np.arange(2.0)[:, None] * np.ones_like(d)
@@ -109,7 +109,7 @@ class SimulatedAudits:
 
     def inflation(self, level: float) -> Bounds:
         """Score inflation in points, as `intervals.score_inflation` gives it."""
-        d, _, dd, _ = self._sums
+        d, _, dd, _ = self.sums
         n = self.n + PSEUDO_ITEMS
         mean = d / n
         half = z_quantile(0.5 + level / 2) * np.sqrt(np.maximum(dd + 2 - n * mean**2, 0.0) / (n - 1) / n)
@@ -119,7 +119,7 @@ class SimulatedAudits:
 
     def contamination_score(self, level: float) -> Bounds:
         """The Contamination Score, as `intervals.contamination_score` gives it; 0 where it is undefined."""
-        d, b, dd, db = self._sums
+        d, b, dd, db = self.sums
         n = self.n + PSEUDO_ITEMS
         mean_d, mean_b, z2 = d / n, (b + 2) / n, z_quantile(0.5 + level / 2) ** 2
         var_d = np.maximum(dd + 2 - n * mean_d**2, 0.0) / (n - 1) / n
@@ -189,7 +189,7 @@ class SimulatedAudits:
 
     def _studentised(self) -> FloatArray:
         """p of `studentised_test` for each audit."""
-        d, _, dd, _ = self._sums
+        d, _, dd, _ = self.sums
         n, degrees = self.n, np.maximum(self.n - 1, 1)
         # All wrong and all right are the two patterns without a difference; any other two patterns differ.
         present = self.counts.reshape(len(self.counts), -1) > 0

@@ -70,4 +70,4 @@ def _fits(log: LogFile) -> bool:
     return str(log.document.get("schema_version", "")).startswith(_SCHEMA) and "card" in log.document
 
 
-PROCTOR_REPORT: Final = LogFormat(_fits, lambda log: (read_report(log),))
+AUDIT_REPORT: Final = LogFormat(_fits, lambda log: (read_report(log),))

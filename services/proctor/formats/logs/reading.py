@@ -33,7 +33,7 @@ LOG_FORMATS: Final = ExtensionPoint(
         "csv": f"{_HERE}.plain_csv:PLAIN_CSV",
         "lm_eval": f"{_HERE}.lm_eval:LM_EVAL",
         "eval_trust": f"{_HERE}.eval_trust:EVAL_TRUST",
-        "proctor": f"{_HERE}.proctor_report:PROCTOR_REPORT",
+        "proctor": f"{_HERE}.proctor_report:AUDIT_REPORT",
     },
 )
 _TEXTS: Final = ("content", "answer", "text", "finish_reason", "error", "question", "expected", "prompt", "trial")

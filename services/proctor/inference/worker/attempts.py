@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from proctor.domain.errors import ProctorError, StoreError
 from proctor.domain.manifest import CompletionSet
 from proctor.domain.messages import RunShards, ShardAnswer, ShardToRun
+from proctor.domain.replicates import of_replicate
 from proctor.domain.trial import Completion, Shard, Trial
 from proctor.inference.worker.backend import printable
 from proctor.inference.worker.event_loop import EventLoopThread
@@ -173,7 +174,7 @@ class Attempts:
             self._backends.answer(
                 message.endpoint,
                 trials,
-                message.decoding,
+                message.decoding if message.replicates == 1 else of_replicate(message.decoding, trials[0].replicate),
                 deadline_s=message.deadline_s,
                 last_attempt=shard.last_attempt,
             )

@@ -22,24 +22,31 @@ from proctor.domain.messages import VariantsToCheck
 from proctor.domain.suite import PerturbationSection
 from proctor.evidence.answering.holding import Finding, Held, SolverPair, enough, findings
 from proctor.evidence.answering.sameness import Counts, TwoWordings
-from proctor.perturbation.answering.solvers import Solver, read_solver, targets_of
+from proctor.perturbation.answering.solvers import Solver, Targets, read_solver, targets_of
 from proctor.perturbation.library.store import VariantLibrary
-from proctor.runtime.artifacts.calls import calls_of
+from proctor.runtime.artifacts.calls import Call, calls_of
 from proctor.runtime.artifacts.chunks import StoredItems, StoredVariants, put_variant_chunks
 from proctor.runtime.artifacts.store import ArtifactStore, get_model
 
 
 def check_variants(
-    artifacts: ArtifactStore, items: str, asked: VariantsToCheck, section: PerturbationSection, library: VariantLibrary
+    artifacts: ArtifactStore,
+    items: str,
+    asked: VariantsToCheck,
+    section: PerturbationSection,
+    library: VariantLibrary,
+    *,
+    min_yield: float | None = None,
 ) -> str:
     """Leave out of the variants those that the check holds, and note them in the library.
 
     Args:
         artifacts: where items, variants and answers are.
         items: digest of the ItemIndex.
-        asked: the variants, and what the solvers said.
+        asked: the variants, and what the solvers said, of other items too.
         section: the suite's, with its answering check.
         library: where what is held is noted, for whoever reads it.
+        min_yield: instead of the section's; with 0 no item need keep a variant.
 
     Returns:
         Digest of the VariantIndex of the others. The same answers give the same bytes.
@@ -53,7 +60,12 @@ def check_variants(
     drawn = StoredItems(artifacts, items)
     targets = targets_of(drawn, asked.extractor)
     solvers = [
-        read_solver(calls_of(artifacts, get_model(artifacts, said, RewriteSet)), solver, check, targets)
+        read_solver(
+            (call for call in calls_of(artifacts, get_model(artifacts, said, RewriteSet)) if _is_of(call, targets)),
+            solver,
+            check,
+            targets,
+        )
         for solver, said in zip(check.solvers, asked.answers, strict=True)
     ]
     proposed = StoredVariants(artifacts, asked.variants)
@@ -80,9 +92,8 @@ def check_variants(
             ),
         }
     )
-    _check_yield(
-        {one.item_id for one in proposed if (one.item_id, one.variant_id) not in left_out}, len(drawn), section
-    )
+    keeping = {one.item_id for one in proposed if (one.item_id, one.variant_id) not in left_out}
+    _check_yield(keeping, len(drawn), section.min_yield if min_yield is None else min_yield)
     chunks = (
         [
             one
@@ -153,11 +164,15 @@ def _words(answers: Sequence[AnswerCount]) -> str:
     return ", ".join(f"{one.n}× {'unreadable' if one.answer is None else one.answer}" for one in answers) or "no answer"
 
 
-def _check_yield(kept: set[str], n_items: int, section: PerturbationSection) -> None:
-    if kept and len(kept) >= section.min_yield * n_items:
+def _is_of(call: Call, targets: Targets) -> bool:
+    return call.trial.item_id in targets.right
+
+
+def _check_yield(kept: set[str], n_items: int, min_yield: float) -> None:
+    if min_yield == 0 or (kept and len(kept) >= min_yield * n_items):
         return
     raise BadInputError(
         f"only {len(kept)} of {n_items} items keep a variant after the answering check, and min_yield is "
-        f"{section.min_yield:g}; read those that are held (`proctor variants show` lists them), allow the right ones "
+        f"{min_yield:g}; read those that are held (`proctor variants show` lists them), allow the right ones "
         "in perturbation_config.answering_check.allowed, or have others made"
     )

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from itertools import chain
 
 from proctor.domain.endpoint import EndpointSpec
-from proctor.domain.manifest import AuditManifest, VariantChunk, VariantIndex
-from proctor.domain.trial import ANSWER_STAGE, Decoding, Shard, Trial
+from proctor.domain.manifest import AuditManifest, ControlAsked, VariantChunk, VariantIndex
+from proctor.domain.trial import ANSWER_STAGE, CONTROL_ARMS, Decoding, Shard, Trial
 from proctor.router import rewrites
 from proctor.router.audit import AuditView
-from proctor.router.plan import plan_fresh, plan_shards, plan_trials
+from proctor.router.plan import plan_fresh, plan_shards, plan_trials, replicated
 from proctor.router.stages.documents import item_index, items_of_part, rewrite_set, variant_index
 from proctor.router.stages.outcome import StageOutcome
 from proctor.router.stages.stage import Ending, Stage, StageParts
@@ -24,8 +24,8 @@ from proctor.runtime.records.audit_state import AuditState
 class AnswerStage(Stage):
     """The last stage of every audit. Its parts are the chunks of the variants, which are those of the items.
 
-    Fresh items come in chunks of their own, one with each part, so that they are asked in the same hours; what is left
-    of either makes parts by itself.
+    Fresh items and control items come in chunks of their own, one of each with each part, so that they are asked in the
+    same hours; what is left of any makes parts by itself.
     """
 
     kind = ANSWER_STAGE
@@ -48,24 +48,31 @@ class AnswerStage(Stage):
 
     def decoding(self, audit: AuditView) -> Decoding:
         """The suite's."""
-        return audit.suite.decoding
+        return audit.suite.decoding.of_one
 
     def parts(self, audit: AuditView, store: ArtifactStore) -> StageParts:
-        """One a chunk of variants, with one of the fresh items."""
+        """One a chunk of variants, with one of the fresh items and one of the control items."""
         variants = _variants(audit, store)
         # Without a single rewording there is no part: nothing could be compared.
         if variants.n_variants == 0:
             return StageParts(0, 0)
-        n_direct, n_parts = variants.n_items_with_variants + variants.n_variants, len(variants.chunks)
+        n_direct, n_parts = variants.n_prompts, len(variants.chunks)
+        if audit.inputs.control_variants is not None:
+            control = variant_index(store, audit.inputs.control_variants)
+            n_direct, n_parts = n_direct + control.n_prompts, max(n_parts, len(control.chunks))
+        n_direct *= audit.suite.decoding.replicates
         if audit.inputs.fresh is not None:
             fresh = item_index(store, audit.inputs.fresh)
             n_direct, n_parts = n_direct + fresh.n_items, max(n_parts, len(fresh.chunks))
         return StageParts(n_parts, n_direct if audit.inputs.transmitted is None else None)
 
     def shards(self, audit: AuditView, store: ArtifactStore, part: int, shard_trials: int) -> Iterator[Shard]:
-        """Those of one chunk: items and variants, then what routers passed on of them; and a chunk of fresh items."""
-        trials = chain(self._of_benchmark(audit, store, part), self._of_fresh(audit, store, part))
-        return plan_shards(trials, shard_trials=shard_trials)
+        """Those of one chunk: items and variants, then what routers passed on of them; and a chunk of the fresh and of
+        the control items."""
+        of_part = (self._of_benchmark, self._of_fresh, self._of_control)
+        trials = chain.from_iterable(of_kind(audit, store, part) for of_kind in of_part)
+        asked = replicated(trials, audit.suite.decoding.replicates)
+        return plan_shards(asked, shard_trials=shard_trials, replicates_apart=True)
 
     def _of_benchmark(self, audit: AuditView, store: ArtifactStore, part: int) -> Iterator[Trial]:
         chunks = _variants(audit, store).chunks
@@ -81,6 +88,16 @@ class AnswerStage(Stage):
         fresh = audit.inputs.fresh
         if fresh is not None and part < len(item_index(store, fresh).chunks):
             yield from plan_fresh(items_of_part(store, fresh, part).items, audit.suite.prompt)
+
+    def _of_control(self, audit: AuditView, store: ArtifactStore, part: int) -> Iterator[Trial]:
+        control, reworded = audit.inputs.control, audit.inputs.control_variants
+        if control is None or reworded is None:
+            return
+        chunks = variant_index(store, reworded).chunks
+        if part < len(chunks):
+            items = items_of_part(store, control, part).items
+            variants = get_model(store, chunks[part], VariantChunk).variants
+            yield from plan_trials(items, variants, audit.suite.prompt, CONTROL_ARMS)
 
     def ending(self, audit: AuditView, outcome: StageOutcome, store: ArtifactStore) -> Ending:
         """On to the scorer, with everything that it needs."""
@@ -106,6 +123,11 @@ class AnswerStage(Stage):
             router=None if router is None else rewrites.facts(store, router, transmitted),
             fresh=inputs.fresh,
             panel=inputs.panel,
+            control=(
+                None
+                if inputs.control is None or inputs.control_variants is None
+                else ControlAsked(items=inputs.control, variants=inputs.control_variants)
+            ),
             asked={kind: asking.said for kind, asking in inputs.asked.items() if asking.said is not None},
         )
         return Ending({"manifest": put_model(store, manifest)}, after=AuditState.SCORING)

@@ -50,7 +50,7 @@ class AskingStage(Stage):
 
     def decoding(self, audit: AuditView) -> Decoding:
         """The suite's, unless a subclass says otherwise."""
-        return audit.suite.decoding
+        return audit.suite.decoding.of_one
 
     @final
     def is_due(self, audit: AuditView) -> bool:

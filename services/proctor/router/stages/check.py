@@ -27,6 +27,7 @@ class CheckStage(Stage):
     """One solver after another: each has a stage of the ledger of its own, with its number and how often it was begun.
 
     A part is one sample of one chunk of the variants, so that a solver's samples of a wording are not asked together.
+    The chunks of the control items follow those of the benchmark's.
     """
 
     kind = CHECK_STAGE
@@ -59,18 +60,23 @@ class CheckStage(Stage):
 
     def parts(self, audit: AuditView, store: ArtifactStore) -> StageParts:
         """One a chunk of variants and sample."""
-        variants, samples = _proposed(audit, store), _check(audit).samples
-        if variants.n_variants == 0:
+        proposed, samples = _proposed(audit, store), _check(audit).samples
+        if proposed[0].n_variants == 0:
             return StageParts(0, 0)
         return StageParts(
-            len(variants.chunks) * samples, (variants.n_items_with_variants + variants.n_variants) * samples
+            sum(len(one.chunks) for one in proposed) * samples,
+            sum(one.n_prompts for one in proposed) * samples,
         )
 
     def shards(self, audit: AuditView, store: ArtifactStore, part: int, shard_trials: int) -> Iterator[Shard]:
         """One sample of one chunk: each item in its own wording, and in others. Small ones: models write."""
         chunk, sample = divmod(part, _check(audit).samples)
-        items = items_of_part(store, audit.inputs.items, chunk).items
-        variants = get_model(store, _proposed(audit, store).chunks[chunk], VariantChunk).variants
+        benchmark, *control = _proposed(audit, store)
+        index, place, variants_of = audit.inputs.items, chunk, benchmark
+        if control and audit.inputs.control is not None and chunk >= len(benchmark.chunks):
+            index, place, variants_of = audit.inputs.control, chunk - len(benchmark.chunks), control[0]
+        items = items_of_part(store, index, place).items
+        variants = get_model(store, variants_of.chunks[place], VariantChunk).variants
         asked = {"stage": self.kind, "router_index": _solver(audit.inputs), "replicate": sample}
         trials = (trial.model_copy(update=asked) for trial in plan_trials(items, variants, audit.suite.prompt))
         return plan_shards(trials, shard_trials=min(shard_trials, REWRITE_SHARD_TRIALS))
@@ -117,9 +123,11 @@ def _asking(inputs: AuditInputs) -> Asking:
     return inputs.checking[number] if number < len(inputs.checking) else Asking()
 
 
-def _proposed(audit: AuditView, store: ArtifactStore) -> VariantIndex:
-    assert audit.inputs.proposed is not None
-    return variant_index(store, audit.inputs.proposed)
+def _proposed(audit: AuditView, store: ArtifactStore) -> tuple[VariantIndex, ...]:
+    """What was made of the benchmark's items, and of the control items where the suite has such."""
+    inputs = audit.inputs
+    assert inputs.proposed is not None
+    return tuple(variant_index(store, one) for one in (inputs.proposed, inputs.proposed_control) if one is not None)
 
 
 def _same_weights(store: ArtifactStore, said: RewriteSet, audited: str) -> str | None:

@@ -17,6 +17,7 @@ from proctor.domain.manifest import ItemSet, QuestionSet
 from proctor.domain.panel import Panel
 from proctor.domain.suite import Suite
 from proctor.formats.clusters import related_notes
+from proctor.formats.control import load_control
 from proctor.formats.corpora import plan_search
 from proctor.formats.fresh import load_fresh
 from proctor.formats.gate_calibration import parse_gate_calibration
@@ -52,6 +53,8 @@ class AuditData(NamedTuple):
     """What reference models answered to both; None where the suite names none."""
     corpora: CorpusPlan | None = None
     """What training data are searched; None where the suite names none."""
+    control: ItemSet | None = None
+    """The control items; None where the suite asks none."""
     log: LogOrigin | None = None
     """Where the answers come from, where they were taken from logs and nobody is asked."""
 
@@ -95,7 +98,7 @@ def gather(
     fresh = load_fresh(suite, base, loaded.items)
     panel, noted = None, tuple[str, ...]()
     if fresh is not None:
-        _hold_alike(fresh.items, items, suite.metric.extractor)
+        _hold_alike("fresh_config", fresh.items, items, suite.metric.extractor)
         panel, noted = _panel(suite, base, items, fresh.items)
         notes += (*fresh.notes, *noted)
     if resolve_extractor(suite.metric.extractor, items).name == EXECUTION and suite.perturbation.answering_check:
@@ -103,7 +106,11 @@ def gather(
             "perturbation_config.answering_check compares answers with each other, and answers that are code are "
             "judged by running them; leave it out, or audit items of another kind"
         )
-    check_sizes(items, suite, () if fresh is None else fresh.items)
+    control = load_control(suite, base, loaded.items, () if fresh is None else fresh.items)
+    if control is not None:
+        _hold_alike("control_config", control.items, items, suite.metric.extractor)
+        notes += control.notes
+    check_sizes(items, suite, () if fresh is None else fresh.items, () if control is None else control.items)
     searched = None
     if suite.exposure is not None:
         searched = plan_search(suite.exposure, corpora or base, operators=corpora is not None)
@@ -118,6 +125,7 @@ def gather(
         fresh=None if fresh is None else ItemSet(items=fresh.items),
         panel=panel,
         corpora=searched,
+        control=None if control is None else ItemSet(items=control.items),
     )
 
 
@@ -130,12 +138,13 @@ def _named_file(field: str, name: str | None, base: Path) -> bytes | None:
     return None if name is None else read_named_file(base / name, field)
 
 
-def _hold_alike(fresh: Sequence[Item], items: Sequence[Item], extractor: str) -> None:
-    """Raises BadInputError where answers to fresh items would be read in another way than those to the benchmark."""
-    own, other = resolve_extractor(extractor, fresh), resolve_extractor(extractor, items)
+def _hold_alike(field: str, beside: Sequence[Item], items: Sequence[Item], extractor: str) -> None:
+    """Raises BadInputError where answers to these items would be read in another way than those to the benchmark."""
+    own, other = resolve_extractor(extractor, beside), resolve_extractor(extractor, items)
     if own.name != other.name:
+        kind = field.removesuffix("_config")
         raise BadInputError(
-            f"fresh_config.path: answers to the fresh items would be read as {own.name}, and those to the benchmark as "
+            f"{field}.path: answers to the {kind} items would be read as {own.name}, and those to the benchmark as "
             f"{other.name}, so that their accuracies could not be compared; make them of the same kind, or name one in "
             "metric_config.extractor"
         )
@@ -164,6 +173,8 @@ def hold_content_private(data: AuditData, settings: Settings) -> None:
     why = private_by_content(data.contents.dataset, data.items.items, settings)
     if why is None and data.fresh is not None:
         why = private_by_content(data.contents.fresh, data.fresh.items, settings)
+    if why is None and data.control is not None:
+        why = private_by_content(data.contents.control, data.control.items, settings)
     asked = asked_endpoints(data.suite, settings) if data.log is None else solver_endpoints(data.suite, settings)
     for field, found in asked.items():
         hold_private(why, found, field)

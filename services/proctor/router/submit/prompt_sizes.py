@@ -24,7 +24,7 @@ MAX_PROMPTS_BYTES: Final = 1 << 36
 _SHORT: Final = 4096
 
 
-def check_sizes(items: Sequence[Item], suite: Suite, fresh: Sequence[Item] = ()) -> None:
+def check_sizes(items: Sequence[Item], suite: Suite, fresh: Sequence[Item] = (), control: Sequence[Item] = ()) -> None:
     """Refuse a suite whose prompts would be too large, each by itself or all together.
 
     Rewordings are counted as long as what they reword; each is measured again when its prompt is planned.
@@ -34,9 +34,10 @@ def check_sizes(items: Sequence[Item], suite: Suite, fresh: Sequence[Item] = ())
     """
     wordings = 1 + suite.perturbation.num_variants_per_item
     texts = prompts = 0
-    for item in items:
+    for item in (*items, *control):
         prompts += wordings * _checked(suite.prompt, item.item_id, item.question, item.choices, None)
         texts += wordings * (utf8_bytes(item.question) + sum(map(utf8_bytes, item.choices)))
+    prompts *= suite.decoding.replicates
     if (check := suite.perturbation.answering_check) is not None:
         prompts *= 1 + check.samples * len(check.solvers)
     for item in fresh:

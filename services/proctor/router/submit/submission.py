@@ -136,6 +136,7 @@ def submit(
         log=data.log,
         fresh=put_items(artifacts, data.fresh) if data.fresh is not None else None,
         panel=put_model(artifacts, data.panel) if data.panel is not None else None,
+        control=put_items(artifacts, data.control) if data.control is not None else None,
         **steered,
     )
     detail: dict[str, Any] = {"priority": priority.value} | ({} if request is None else {"request": request})

@@ -43,6 +43,14 @@ class FreshAsked(NamedTuple):
     """What reference models answered to these and to the benchmark; None where the suite names none."""
 
 
+class ControlAsked(NamedTuple):
+    """The control items of an audit."""
+
+    items: Sequence[Item]
+    n_reworded: int
+    """Those of them with an admitted rewording."""
+
+
 @dataclass(frozen=True)
 class ChannelInputs:
     """What there is to compute a channel from."""
@@ -62,6 +70,8 @@ class ChannelInputs:
     """None where the suite asks no fresh items."""
     searched: CorpusSearch | NotAudited | None = None
     """What was found in training data, or why nothing was searched; None where the suite names none."""
+    control: ControlAsked | None = None
+    """None where the suite asks no control items."""
 
 
 class ChannelPlan(NamedTuple):

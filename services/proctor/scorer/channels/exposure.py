@@ -10,9 +10,11 @@ from proctor.domain.channel_results import ChannelEvidence, Section, Verdict
 from proctor.domain.exposure_evidence import ExposureEvidence, ItemFigures
 from proctor.domain.limitation import Limitation
 from proctor.domain.suite import Suite
+from proctor.domain.trial import WORDED_ARMS
 from proctor.evidence.answers import cluster_labels, pair_answers
-from proctor.evidence.exposure.channel import weigh_search
+from proctor.evidence.exposure.channel import AnswersByItem, weigh_search
 from proctor.evidence.exposure.recall import REPHRASED, VERBATIM
+from proctor.evidence.replicated_answers import collect_replicates
 from proctor.scorer.channels.channel import Channel, ChannelInputs, NotAudited, Printed
 from proctor.scorer.page import phrases
 
@@ -41,12 +43,17 @@ class ExposureChannel(Channel):
             return NotAudited("no training corpus was given")
         if isinstance(searched, NotAudited):
             return searched
-        item_ids = inputs.rows.item_ids[: len(inputs.items)]
-        paired = pair_answers(inputs.rows.answers(direct=True), item_ids, cluster_labels(inputs.items))
+        rows, labels = inputs.rows, cluster_labels(inputs.items)
+        item_ids = rows.item_ids[: len(inputs.items)]
+        answers: AnswersByItem
+        if inputs.suite.decoding.replicates > 1:
+            answers = collect_replicates(rows.wording_answers(WORDED_ARMS), item_ids, labels)
+        else:
+            answers = pair_answers(rows.answers(direct=True), item_ids, labels)
         scoring = inputs.suite.scoring
         return weigh_search(
             searched,
-            paired,
+            answers,
             allowed_pct=scoring.max_allowed_contaminated_items_pct,
             level=scoring.confidence_level,
         )

@@ -38,7 +38,8 @@ class FreshChannel(Channel):
             return NotAudited("no freshly written items were given")
         suite = inputs.suite
         return weigh_arms(
-            inputs.rows.answers_in(ARMS),
+            # Fresh items are asked once, so an item of the benchmark counts by its first answer.
+            inputs.rows.firsts().answers_in(ARMS),
             FreshLimits(
                 allowed_points=suite.scoring.max_allowed_contaminated_items_pct,
                 block_points=suite.governance.block_deployment_above_contaminated_pct,

@@ -16,6 +16,7 @@ from proctor.domain.errors import StoreError
 from proctor.domain.manifest import GradeSet
 from proctor.domain.trial import DIRECT_ARMS, ROUTED_ARMS, Arm, Outcome, Shard
 from proctor.evidence.answers import Answer
+from proctor.evidence.replicated_answers import WordingAnswer
 
 _ARMS: Final = tuple(Arm)
 _ARM_CODES: Final = {arm: code for code, arm in enumerate(_ARMS)}
@@ -25,12 +26,15 @@ _OUTCOMES: Final = (*Outcome, None, None)
 _OUTCOME_CODES: Final = {outcome: code for code, outcome in enumerate(Outcome)}
 _FAILED: Final = len(Outcome)
 _GIVEN_UP: Final = _FAILED + 1
+#: In place of a rewording's identifier.
+_OWN_WORDING: Final = "0" * 16
 #: Rows that are made into answers at a time.
 _BLOCK: Final = 65_536
 
 Bytes = npt.NDArray[np.int8]
 Places = npt.NDArray[np.int32]
 Booleans = npt.NDArray[np.bool_]
+Keys = npt.NDArray[np.uint64]
 
 
 class Tally(NamedTuple):
@@ -48,13 +52,17 @@ class Rows(NamedTuple):
     """Columns of equal length, a row a trial, each trial once."""
 
     item_ids: Sequence[str]
-    """All items of the audit, the fresh ones after the benchmark's; a row's item is a place in it."""
+    """All items of the audit, the benchmark's before those asked beside it; a row's item is a place in it."""
     arms: Bytes
     items: Places
     states: Bytes
     truncated: Booleans
     shards: Places
     """The place of the row's shard among those that were added."""
+    wordings: Keys
+    """The identifier of the row's rewording, as a number; 0 for the item's own wording."""
+    replicates: Places
+    """Which of the answers to its prompt it is, from 0."""
 
     def answers(self, *, direct: bool) -> Iterator[Answer]:
         """The rows as the evidence takes them: the benchmark asked directly, or through routers."""
@@ -68,6 +76,23 @@ class Rows(NamedTuple):
             columns = (self.arms[block], self.items[block], self.states[block], self.truncated[block])
             for arm, item, state, truncated in zip(*(column.tolist() for column in columns), strict=True):
                 yield Answer(_ARMS[arm], self.item_ids[item], _OUTCOMES[state], truncated)
+
+    def firsts(self) -> Rows:
+        """The first answer to each prompt: all rows, where each prompt was asked once."""
+        first = self.replicates == 0
+        if first.all():
+            return self
+        return self._replace(**{name: getattr(self, name)[first] for name in self._fields[1:]})
+
+    def wording_answers(self, arms: tuple[Arm, Arm]) -> Iterator[WordingAnswer]:
+        """The rows of a canonical arm and of its reworded one, each with its wording."""
+        wanted = np.flatnonzero(np.isin(self.arms, [_ARM_CODES[arm] for arm in arms]))
+        for start in range(0, wanted.size, _BLOCK):
+            block = wanted[start : start + _BLOCK]
+            columns = (self.items[block], self.wordings[block], self.replicates[block], self.states[block])
+            for item, wording, replicate, state in zip(*(column.tolist() for column in columns), strict=True):
+                name = f"{wording:016x}" if wording else None
+                yield WordingAnswer(self.item_ids[item], name, _OUTCOMES[state], replicate)
 
     def read_only(self) -> Rows:
         """The same rows, in columns that cannot be written to."""
@@ -107,7 +132,8 @@ class RowsBuilder:
         self._places = {item_id: place for place, item_id in enumerate(self._item_ids)}
         self._arms, self._states, self._truncated = array("b"), array("b"), array("b")
         self._items, self._shards = array("i"), array("i")
-        self._trial_ids = bytearray()
+        self._replicates = array("i")
+        self._trial_ids, self._wordings = bytearray(), bytearray()
         self._n_shards = 0
 
     def add(self, grades: GradeSet) -> None:
@@ -117,13 +143,15 @@ class RowsBuilder:
             StoreError: it asks an item that is none of the audit's.
         """
         codes = [_FAILED if outcome is None else _OUTCOME_CODES[outcome] for outcome in grades.outcomes]
-        self._add(grades.arm, grades.trial_ids, grades.item_ids, codes, grades.truncated)
+        asked = grades.variant_ids, grades.replicates
+        self._add(grades.arm, grades.trial_ids, grades.item_ids, codes, grades.truncated, asked)
 
     def add_given_up(self, shard: Shard) -> None:
         """The error rows of a shard that was given up. Raises as `add`."""
         n = len(shard.trials)
         trial_ids = [trial.trial_id for trial in shard.trials]
-        self._add(shard.arm, trial_ids, [trial.item_id for trial in shard.trials], [_GIVEN_UP] * n, [False] * n)
+        asked = [trial.variant_id for trial in shard.trials], [trial.replicate for trial in shard.trials]
+        self._add(shard.arm, trial_ids, [trial.item_id for trial in shard.trials], [_GIVEN_UP] * n, [False] * n, asked)
 
     def _add(
         self,
@@ -132,6 +160,7 @@ class RowsBuilder:
         item_ids: Sequence[str],
         states: Sequence[int],
         truncated: Sequence[bool],
+        asked: tuple[Sequence[str | None], Sequence[int]],
     ) -> None:
         n = len(trial_ids)
         try:
@@ -142,6 +171,9 @@ class RowsBuilder:
         self._states.extend(states)
         self._truncated.extend(truncated)
         self._shards.extend([self._n_shards] * n)
+        variant_ids, replicates = asked
+        self._wordings += bytes.fromhex("".join([variant_id or _OWN_WORDING for variant_id in variant_ids]))
+        self._replicates.extend(replicates)
         self._trial_ids += bytes.fromhex("".join(trial_ids))
         self._n_shards += 1
 
@@ -154,6 +186,8 @@ class RowsBuilder:
             np.frombuffer(self._states, np.int8),
             np.frombuffer(self._truncated, np.int8).astype(np.bool_),
             np.frombuffer(self._shards, np.int32),
+            np.frombuffer(self._wordings, ">u8").astype(np.uint64),
+            np.frombuffer(self._replicates, np.int32),
         )
         trial_ids = np.frombuffer(self._trial_ids, np.uint64)
         if np.unique(trial_ids).size == trial_ids.size:

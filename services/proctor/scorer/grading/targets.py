@@ -23,16 +23,16 @@ class Targets(NamedTuple):
 
     extractor: Extractor
     by_item: Mapping[str, str]
-    """Item id → target, in the order in which the items were drawn, the fresh ones after the benchmark's."""
+    """Item id → target, in the order in which the items were drawn, the benchmark's before those asked beside it."""
 
 
-def load_targets(store: ArtifactStore, items: str, extractor: str, fresh: str | None = None) -> Targets:
+def load_targets(store: ArtifactStore, items: str, extractor: str, beside: tuple[str, ...] = ()) -> Targets:
     """Read what an ItemIndex says is right.
 
     Args:
         items: digest of the ItemIndex.
         extractor: as the suite names it; the benchmark's items alone say which one that is.
-        fresh: digest of the ItemIndex of the fresh items, if there are any.
+        beside: digests of the ItemIndexes of what is asked beside them: fresh items, control items.
 
     Raises:
         BadInputError: the extractor cannot read the items' answers.
@@ -46,8 +46,8 @@ def load_targets(store: ArtifactStore, items: str, extractor: str, fresh: str | 
             yield item
 
     resolved = resolve_extractor(extractor, noted())
-    if fresh is not None:
-        by_item |= {item.item_id: item.target for item in StoredItems(store, fresh)}
+    for index in beside:
+        by_item |= {item.item_id: item.target for item in StoredItems(store, index)}
     return Targets(resolved, by_item)
 
 
@@ -63,19 +63,19 @@ class TargetsCache:
         """
         self._programs = programs
         self._max_audits, self._max_items = max_audits, max_items
-        self._held: OrderedDict[tuple[str, str, str | None], Targets] = OrderedDict()
+        self._held: OrderedDict[tuple[str, str, tuple[str, ...]], Targets] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, store: ArtifactStore, items: str, extractor: str, fresh: str | None = None) -> Targets:
-        """As `load_targets`, of which the result is kept.
+    def get(self, store: ArtifactStore, items: str, extractor: str, *beside: str | None) -> Targets:
+        """As `load_targets`, of which the result is kept; what is None is not there.
 
         Raises:
             CodeExecutionError: the answers are code, and it is not run here.
         """
-        key = items, extractor, fresh
+        key = items, extractor, tuple(index for index in beside if index is not None)
         with self._lock:
             if (held := self._held.get(key)) is None:
-                held = self._held[key] = self._judged(load_targets(store, items, extractor, fresh))
+                held = self._held[key] = self._judged(load_targets(store, *key))
             self._held.move_to_end(key)
             while len(self._held) > 1 and self._is_full():
                 self._held.popitem(last=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from proctor.domain.decision import Decision, DecisionOutcome, scope_caveat
-from proctor.domain.evidence import CleanControl, Evidence
+from proctor.domain.evidence import CleanControl, ControlItems, Evidence
 from proctor.domain.limitation import Limitation
 from proctor.domain.log_origin import LOG_BACKEND
 from proctor.domain.manifest import AuditManifest
@@ -15,7 +15,7 @@ from proctor.scorer.logged import limitations_of_logs
 from proctor.scorer.page.phrases import count, counted
 
 
-def _always(num_variants: int, control: CleanControl | None) -> list[Limitation]:
+def _always(num_variants: int, control: CleanControl | ControlItems | None) -> list[Limitation]:
     return [
         Limitation(
             code="clean_under_this_policy",
@@ -52,13 +52,20 @@ def _always(num_variants: int, control: CleanControl | None) -> list[Limitation]
     ]
 
 
-def _harder_rewording(control: CleanControl | None) -> Limitation:
+def _harder_rewording(control: CleanControl | ControlItems | None) -> Limitation:
     code = "harder_rewording"
     if control is None:
         return Limitation(
             code=code,
             text="A rewording that is simply harder looks like memory. Without control items, which no model can "
             "have seen, accuracy alone cannot tell the two apart.",
+        )
+    if isinstance(control, ControlItems):
+        return Limitation(
+            code=code,
+            text="A rewording that is simply harder looks like memory. The two are told apart by what rewording cost "
+            "on control items, which are taken to be clean by the suite's word: if they have leaked as well, or lose "
+            "more by rewording than the benchmark would without memory, memory is taken for difficulty.",
         )
     return Limitation(
         code=code,
@@ -134,7 +141,12 @@ def limitations(
         add(
             "answers_drawn_at_random",
             f"Answers were drawn at random (temperature {suite.decoding.temperature:g}), so the same model can "
-            "answer otherwise next time. The intervals count that only as far as it shows between items.",
+            "answer otherwise next time. "
+            + (
+                "Each prompt was asked several times, and the intervals, which are over items, count what that leaves."
+                if suite.decoding.replicates > 1
+                else "The intervals count that only as far as it shows between items."
+            ),
         )
     if manifest.card.task_set.get("content_digest") is None:
         add(
@@ -143,5 +155,5 @@ def limitations(
         )
     for one in exposure_of_dataset(suite.dataset.benchmark_name, suite.dataset.hub_id):
         add("known_exposure", published(one))
-    control = None if found is None else found.control
+    control = None if found is None else found.control_items or found.control
     return (*special, *_always(suite.perturbation.num_variants_per_item, control))
