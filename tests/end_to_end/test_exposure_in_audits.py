@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.end_to_end.parted_benchmark import N_CONTROL, lay_down
 from tests.standing_stack import standing_stack
 from tests.support import REPOSITORY
 
@@ -18,6 +19,8 @@ pytestmark = pytest.mark.timeout(420)
 
 BUNDLE = REPOSITORY / "services" / "triton"
 REWORDED = BUNDLE / "reworded"
+#: How often each prompt is asked in the audit of every arm.
+REPLICATES = 3
 CORPORA = {"pretrain": ["texts/pretrain.jsonl"], "tune": ["texts/tune.jsonl"]}
 
 
@@ -56,6 +59,7 @@ def suite_file(folder: Path, name: str, model: str, **sections: Any) -> Path:
 @pytest.fixture(scope="module")
 def audits(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Audited]]:
     folder = tmp_path_factory.mktemp("exposure")
+    n_benchmark, _ = lay_down(folder)
     script = [sys.executable, str(REPOSITORY / "scripts" / "train_reference_models.py"), "--texts"]
     subprocess.run([*script, str(folder / "texts")], check=True, capture_output=True)
     with standing_stack(folder / "home", "--no-gateway"):
@@ -87,6 +91,15 @@ def audits(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Audit
                 "reference-leaked",
                 dataset_config=half,
                 fresh_config={"path": str(REWORDED / "fresh.jsonl")},
+                **verbatim,
+            ),
+            "every arm": audited(
+                "every-arm",
+                "reference-leaked",
+                dataset_config={"path": "benchmark.jsonl", "target_field": "target", "sample_size": n_benchmark},
+                control_config={"path": "control.jsonl"},
+                fresh_config={"path": "control.jsonl"},
+                decoding_config={"temperature": 0.5, "seed": 3, "replicates": REPLICATES},
                 **verbatim,
             ),
         }
@@ -149,6 +162,24 @@ def test_a_suite_may_have_fresh_items_beside(audits: dict[str, Audited]) -> None
     assert {item["item_id"] for item in found.exposure["items"]} == leaked() & asked
     assert found.report["decision"]["scope"] == "wording+exposure+fresh"
     assert found.report["evidence"]["fresh"]["n_fresh"] == 300
+
+
+def test_a_suite_may_have_every_arm_at_once(audits: dict[str, Audited]) -> None:
+    found = audits["every arm"]
+    perturbation, counts = found.report["evidence"]["perturbation"], found.report["counts"]
+    assert (found.exit_code, found.result["decision"]) == (4, "block")
+    assert perturbation["control_items"]["excess"]["excess_inflation"]["low"] > 5.0
+    assert perturbation["replicates"]["n_replicates"] == REPLICATES
+    assert {item["item_id"] for item in found.exposure["items"]} == leaked()
+    assert found.exposure["all_items"]["score_inflation"] == perturbation["score_inflation"]
+    assert found.exposure["without_exposed"]["score_inflation"]["high"] < 5.0
+    assert found.report["decision"]["scope"] == "wording+exposure+fresh"
+    assert counts["trials"] == counts["graded"]
+    of_control = sum(arm["n_answers"] for arm in perturbation["control_items"]["arms"])
+    variants = found.report["variants"]
+    of_benchmark = REPLICATES * (variants["items_with_variants"] + variants["admitted"])
+    # Fresh items are asked once.
+    assert counts["trials"] == of_benchmark + of_control + N_CONTROL
 
 
 def test_the_page_shows_the_figures_and_where_the_items_stand(audits: dict[str, Audited]) -> None:

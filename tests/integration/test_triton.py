@@ -12,6 +12,7 @@ import pytest
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from proctor.domain.trial import Arm, Completion, Decoding, Trial
+from proctor.inference.reference.dice import Dice
 from proctor.inference.reference.model import ReferenceModel, weights_digest
 from proctor.inference.triton.backend import TritonBackend
 from proctor.inference.triton.facts import ModelFacts
@@ -151,7 +152,7 @@ def test_unusual_prompts_are_answered(server: RunningTriton, name: str) -> None:
         (b"[" * 100_000, "must be a JSON object"),
         (b'{"max_tokens": -1}', "max_tokens is -1"),
         (b'{"max_tokens": "many"}', "max_tokens is many"),
-        (b'{"temperature": 0.7}', "temperature is 0.7"),
+        (b'{"temperature": 2.5}', "temperature is 2.5"),
         (b'{"best_of": 3}', "'best_of'"),
         (b"\xff\xfe", "not UTF-8"),
     ],
@@ -170,9 +171,20 @@ def test_a_bad_request_is_refused_and_the_model_lives_on(
 
 
 def test_a_decoding_policy_that_the_model_cannot_honour_is_an_error_of_the_trial(server: RunningTriton) -> None:
-    got = complete(server, trials(prompt(1)), temperature=0.7)[0]
-    assert "answer greedily" in str(got.error)
+    got = complete(server, trials(prompt(1)), temperature=0.7, top_p=0.9)[0]
+    assert "draw from all tokens" in str(got.error)
     assert not got.retryable
+
+
+def test_drawn_answers_are_those_of_the_model_by_itself_with_the_same_seed(server: RunningTriton) -> None:
+    asked = trials(*(prompt(number) for number in range(40)))
+    got = complete(server, asked, temperature=1.5, seed=11)
+    model = ReferenceModel.load(server.bundle / "models" / MODEL / "1")
+    want = [model.generate([trial.prompt], max_tokens=8, dice=[Dice(1.5, 11)])[0] for trial in asked]
+    assert [(c.text, c.finish_reason, c.output_tokens) for c in got] == [
+        (w.text, w.finish_reason, w.output_tokens) for w in want
+    ]
+    assert [c.text for c in got] != [answer.text for answer in expected(server, asked)]
 
 
 def test_the_prompt_is_prepended_unless_excluded_as_vllm_does(server: RunningTriton) -> None:

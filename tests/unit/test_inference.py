@@ -32,7 +32,9 @@ def test_absent_sampling_parameters_are_vllms_defaults() -> None:
 @given(st.integers(1, 131_072), st.lists(st.text(min_size=1), max_size=16), st.none() | st.integers(0, 2**53 - 1))
 def test_what_the_client_writes_the_model_reads(max_tokens: int, stop: list[str], seed: int | None) -> None:
     policy = Decoding(max_tokens=max_tokens, stop=tuple(stop), seed=seed, top_p=0.5)
-    assert parse_sampling(sampling_parameters(policy)) == Sampling(max_tokens, tuple(stop))
+    assert parse_sampling(sampling_parameters(policy)) == Sampling(max_tokens, tuple(stop), seed=seed or 0)
+    drawn = Decoding(max_tokens=max_tokens, stop=tuple(stop), seed=seed, temperature=0.7)
+    assert parse_sampling(sampling_parameters(drawn)) == Sampling(max_tokens, tuple(stop), 0.7, seed or 0)
 
 
 @given(st.text() | st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.lists(inner)).map(json.dumps))
@@ -43,7 +45,9 @@ def test_any_text_is_read_or_refused_in_words(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ['{"max_tokens": 0}', '{"max_tokens": true}', '{"max_tokens": 1.5}', '{"temperature": 1}', '{"temperature": false}',
+    ['{"max_tokens": 0}', '{"max_tokens": true}', '{"max_tokens": 1.5}', '{"temperature": 2.1}',
+     '{"temperature": false}', '{"temperature": -1}', '{"temperature": NaN}', '{"temperature": "1"}',
+     '{"temperature": 1, "top_p": 0.9}', '{"temperature": 1, "top_k": 5}', '{"seed": 1.5}',
      '{"n": 2}', '{"stop": [""]}', '{"stop": 3}', '{"logprobs": 1}'],
 )  # fmt: skip
 def test_a_parameter_that_cannot_be_honoured_is_refused(text: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from scipy.special import erf
+from scipy.stats import chisquare
 
 from proctor.domain.errors import ProctorError
+from proctor.inference.reference.dice import Dice
 from proctor.inference.reference.model import (
     ModelShape,
     Network,
@@ -97,6 +100,34 @@ def test_an_independent_implementation_chooses_the_same_first_tokens(untrained: 
         ids = model.vocabulary.encode(prompt)[-32:]
         assert answer.input_tokens == len(ids)
         assert answer.text == model.vocabulary.decode([int(numpy_logits(untrained, ids).argmax())])
+
+
+def test_drawn_tokens_come_as_often_as_the_softmax_of_an_independent_implementation_says(untrained: Path) -> None:
+    model, temperature, draws = ReferenceModel.load(untrained), 1.3, 4000
+    prompt = "what is the capital of zorvex ?"
+    answers = model.generate([prompt] * draws, max_tokens=1, dice=[Dice(temperature, seed) for seed in range(draws)])
+    logits = numpy_logits(untrained, model.vocabulary.encode(prompt)) / temperature
+    chances = np.exp(logits - logits.max())
+    chances /= chances.sum()
+    counts = Counter(answer.text for answer in answers)
+    by_text = Counter[str]()
+    for token, chance in enumerate(chances):
+        by_text[model.vocabulary.decode([token])] += chance
+    expected = np.array([draws * by_text[text] for text in by_text])
+    assert chisquare([counts[text] for text in by_text], expected).pvalue > 1e-3
+
+
+def test_a_drawn_answer_is_the_seed_s_and_the_prompt_s_whatever_else_is_asked(untrained: Path) -> None:
+    model = ReferenceModel.load(untrained)
+    prompts = random_prompts(48, 60, WORDS.split(), seed=5)
+    dice = [Dice(1.0, number % 3) for number in range(len(prompts))]
+    alone = [model.generate([prompt], max_tokens=4, dice=[one])[0] for prompt, one in zip(prompts, dice, strict=True)]
+    assert model.generate(prompts, max_tokens=4, dice=dice) == alone
+    assert model.generate(prompts[::-1], max_tokens=4, dice=dice[::-1]) == alone[::-1]
+    greedy = model.generate(prompts, max_tokens=4)
+    assert model.generate(prompts, max_tokens=4, dice=[Dice(0.0, 9)] * len(prompts)) == greedy
+    assert greedy != alone
+    assert model.generate(prompts, max_tokens=4, dice=[Dice(1.0, 7)] * len(prompts)) != alone
 
 
 @pytest.mark.parametrize("folder_name", ["untrained", "committed"])

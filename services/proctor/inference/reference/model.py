@@ -15,13 +15,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from proctor.domain.errors import ProctorError
+from proctor.inference.reference.dice import Dice
 
 WEIGHTS_NAME = "model.safetensors"
 VOCABULARY_NAME = "vocabulary.json"
@@ -214,11 +217,14 @@ class ReferenceModel:
         return cls(network, vocabulary, device)
 
     @torch.inference_mode()
-    def generate(self, prompts: Sequence[str], *, max_tokens: int) -> list[Generation]:
-        """Greedy answers, one a prompt and in their order; the same whatever else is in the batch.
+    def generate(
+        self, prompts: Sequence[str], *, max_tokens: int, dice: Sequence[Dice] | None = None
+    ) -> list[Generation]:
+        """Answers, one a prompt and in their order; the same whatever else is in the batch.
 
         A prompt longer than the context keeps its last tokens. An answer ends at the end token ("stop"), or after
-        `max_tokens` or the network's own limit of answer tokens, whichever comes first ("length").
+        `max_tokens` or the network's own limit of answer tokens, whichever comes first ("length"). Greedy where there
+        are no `dice`, of which there is one for each prompt.
 
         Raises:
             ReferenceModelError: `max_tokens` is below 1.
@@ -228,6 +234,7 @@ class ReferenceModel:
         if not prompts:
             return []
         encoded = [self._encode(prompt) for prompt in prompts]
+        thrown = dice or [Dice()] * len(prompts)
         steps = min(max_tokens, self.shape.answer_tokens)
         ids, is_token = self._pad(encoded)
         start = self.shape.prompt_tokens - ids.shape[1]
@@ -235,7 +242,7 @@ class ReferenceModel:
         cache: Cache | None = None
         for _ in range(steps):
             logits, cache = self._network(ids, is_token, start, 1, cache)
-            chosen = self._choose(logits[:, -1], encoded, written)
+            chosen = self._choose(logits[:, -1], encoded, written, thrown)
             for answer, token in zip(written, chosen, strict=True):
                 if not answer or answer[-1] != self.vocabulary.end_id:
                     answer.append(token)
@@ -257,19 +264,29 @@ class ReferenceModel:
         is_token = torch.arange(length) >= length - lengths[:, None]
         return torch.tensor(rows, device=self._device), is_token.to(self._device)
 
-    def _choose(self, logits: Tensor, encoded: list[list[int]], written: list[list[int]]) -> list[int]:
+    def _choose(
+        self, logits: Tensor, encoded: list[list[int]], written: list[list[int]], dice: Sequence[Dice]
+    ) -> list[int]:
+        noises = [
+            thrown.noise(prompt, len(answer), len(self.vocabulary))
+            for thrown, prompt, answer in zip(dice, encoded, written, strict=True)
+        ]
+        for row, noise in enumerate(noises):
+            if noise is not None:
+                logits[row] += torch.from_numpy(noise).to(logits)
         best = logits.topk(2, dim=-1)
         chosen: list[int] = best.indices[:, 0].tolist()
         close = (best.values[:, 0] - best.values[:, 1] < _TIE_MARGIN).nonzero().flatten().tolist()
         for row in close:
             if self.vocabulary.end_id not in written[row]:
-                chosen[row] = self._choose_exactly(encoded[row] + written[row], len(encoded[row]))
+                chosen[row] = self._choose_exactly(encoded[row] + written[row], len(encoded[row]), noises[row])
         return chosen
 
-    def _choose_exactly(self, ids: list[int], prompt_length: int) -> int:
+    def _choose_exactly(self, ids: list[int], prompt_length: int, noise: NDArray[np.float64] | None) -> int:
         row, is_token = self._pad([ids])
         logits, _ = self._exact(row, is_token, self.shape.prompt_tokens - prompt_length, 1)
-        return int(logits[0, -1].argmax())
+        last = logits[0, -1]
+        return int((last if noise is None else last + torch.from_numpy(noise).to(last)).argmax())
 
     def _generation(self, prompt: list[int], answer: list[int]) -> Generation:
         stopped = answer[-1] == self.vocabulary.end_id
