@@ -12,6 +12,7 @@ from typing import Final
 import pytest
 
 from proctor.cli.demo import demo_suite
+from proctor.runtime.metrics.catalogue import DATASET_ROTATION_DUE
 from proctor.runtime.settings import default_bundle
 from tests.charts.monitored import DASHBOARDS, alerts, names_in, read, recorded
 from tests.cluster.audits import Gateway
@@ -52,6 +53,19 @@ def risen(release: Release, gateway: Gateway, monitoring: str, tmp_path_factory:
     with reached_prometheus(release.cluster, monitoring) as prometheus:
         rise = f'proctor:contamination_rise:low{{model="{_CANDIDATE}"}}'
         wait_until(lambda: bool(prometheus.query(rise)), timeout_s=60, what="the rise to be recorded")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def rotated(release: Release, monitoring: str) -> None:
+    """A dataset of one's own that is rotated, where a router looks for such."""
+    folder = "/var/lib/proctor/benchmarks"
+    release.exec("deploy/proctor-router", "mkdir", "-p", folder)
+    made = ("proctor", "dataset", "new", "reasoning", "--out", f"{folder}/reasoning.jsonl")
+    release.exec("deploy/proctor-router", *made, "--count", "20", "--held-out", "20", within_s=90)
+    with reached_prometheus(release.cluster, monitoring) as prometheus:
+        due = f'{DATASET_ROTATION_DUE.name}{{dataset="reasoning"}}'
+        # A router looks once a minute.
+        wait_until(lambda: bool(prometheus.query(due)), timeout_s=120, what="the day of the rotation to be scraped")
 
 
 def test_every_metric_of_a_dashboard_an_alert_or_a_rule_was_scraped(release: Release, monitoring: str) -> None:
