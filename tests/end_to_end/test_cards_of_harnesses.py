@@ -14,6 +14,9 @@ from proctor.formats.logs.reading import read_log
 from proctor.studies.comparison import compare_logs
 from tests.harness import harness_python
 
+# The harness imports torch and transformers for each of its runs.
+pytestmark = pytest.mark.timeout(300)
+
 TASK = """\
 task: toy_sums
 dataset_path: json
