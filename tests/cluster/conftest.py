@@ -56,6 +56,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def cluster() -> Iterator[Cluster]:
     """A real Kubernetes with KEDA, for the whole run; tests keep apart by namespaces."""
     with any_cluster() as found:
+        if found.is_kit:
+            # The kit keeps its state, and a run that was ended in the middle of a drain leaves the node cordoned.
+            for node in found.get("nodes")["items"]:
+                found.kubectl("uncordon", node["metadata"]["name"])
         yield found
 
 
