@@ -117,7 +117,7 @@ def asking(release: Release, adding: None) -> None:
 
 
 @pytest.fixture(scope="session")
-def monitoring(release: Release) -> Iterator[str]:
-    """The namespace of a Prometheus that scrapes the release from now on."""
+def monitoring(release: Release, asking: None) -> Iterator[str]:
+    """The namespace of a Prometheus that scrapes the release from now on, under values that let it."""
     with running_prometheus(release.cluster, release.namespace) as namespace:
         yield namespace
