@@ -66,7 +66,7 @@ def _greet(audit_id: str) -> None:
 #: By module: what is looked for, and what stands there in the next version.
 _CHANGES: dict[str, tuple[tuple[str, str], ...]] = {
     "domain/messages.py": (
-        ("    task: ClassVar[str]\n\n    @property\n", f"    task: ClassVar[str]\n{_FIELD}\n    @property\n"),
+        ("    task: ClassVar[str]\n\n    @classmethod\n", f"    task: ClassVar[str]\n{_FIELD}\n    @classmethod\n"),
         ("\n\nclass StartAudit(", f"{_GREETING}\n\nclass StartAudit("),
     ),
     "router/inputs.py": (
