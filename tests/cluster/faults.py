@@ -18,7 +18,7 @@ from tests.cluster.release import Release
 
 #: Faults come in bursts, and between two there is time to heal, or nothing would be under way that the next could hit:
 #: a node of two cores starts some ten processes in twenty seconds.
-_BURST: Final = 10
+_BURST: Final = 20
 _BETWEEN_S: Final = 0.4
 _HEALING_S: Final = 30.0
 #: At work, once everything is ready again.
