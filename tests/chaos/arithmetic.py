@@ -13,6 +13,10 @@ MODEL = "sums"
 DIGEST = "sha256:" + "5" * 64
 #: Stands in the one prompt of a benchmark that ends the process of whoever runs it, as a fault in a tokenizer would.
 POISON = "POISON"
+#: Training data, in so many files, each of which is a shard of the search: see `SEARCH_SHARD_BYTES`.
+_CORPUS_FILES, _CORPUS_DOCUMENTS = 8, 400
+#: Bytes of a shard of a search in a chaos run: less than any file has.
+SEARCH_SHARD_BYTES = 1_000
 _SUM = re.compile(r"(\d+) and (\d+)")
 _WORDINGS = (
     "What do you get when you add {a} and {b}?",
@@ -42,6 +46,8 @@ class Benchmark:
     fresh: int = 0
     control: int = 0
     replicates: int = 1
+    leaked: int = 0
+    """Items, the first ones, whose words stand in training data."""
 
     @property
     def trials(self) -> int:
@@ -70,6 +76,9 @@ class Benchmark:
             if beside:
                 _write_lines(folder / f"{self.name}.{kind}.jsonl", [one.row for one in beside])
                 sections = {f"{kind}_config": {"path": f"{self.name}.{kind}.jsonl"}, **sections}
+        if self.leaked:
+            self._lay_down_training_data(folder / self.corpus, items)
+            sections = {"exposure_config": {"corpora": {"tune": [f"{self.corpus}/*.jsonl"]}}, **sections}
         suite = {
             "audit_suite_id": f"chaos-{self.name}",
             "model_config": {
@@ -99,6 +108,21 @@ class Benchmark:
         path = folder / f"{self.name}.json"
         path.write_text(json.dumps(suite, indent=1))
         return path
+
+    @property
+    def corpus(self) -> str:
+        """Name of the folder of its training data."""
+        return f"{self.name}.corpus"
+
+    def _lay_down_training_data(self, folder: Path, items: list[_Sum]) -> None:
+        folder.mkdir(exist_ok=True)
+        strangers = self._sums("s", _CORPUS_DOCUMENTS)
+        texts = [f"Somebody asked: {one.row['question']} Nobody knew for {one.b} days." for one in strangers]
+        for place, leaked in enumerate(items[: self.leaked]):
+            # Not next to each other, so that each file has some.
+            texts.insert(place * len(texts) // self.leaked, f"{leaked.row['question']} It is {leaked.row['answer']}.")
+        for number in range(_CORPUS_FILES):
+            _write_lines(folder / f"{number}.jsonl", [{"text": text} for text in texts[number::_CORPUS_FILES]])
 
     def _drawn(self) -> dict[str, Any]:
         return {} if self.replicates == 1 else {"temperature": 0.7, "replicates": self.replicates}

@@ -193,6 +193,7 @@ def _check_report(
     if wrong:
         findings.broken(2, name, f"{len(wrong)} items' scores are not those of their answers, e.g. {wrong[0]}")
     _check_arms(report, right, name, findings)
+    _check_search(stores, audit, report, findings)
 
 
 def _score_of(row: Mapping[str, Any]) -> tuple[bool, int, int]:
@@ -226,6 +227,31 @@ def _check_arms(report: Mapping[str, Any], right: Mapping[Asked, bool], name: st
         found = (row["n_answers"], row["accuracy"]["value"])
         if found[0] != expected[0] or (found[1] is None) != (mean is None) or abs((found[1] or 0) - (mean or 0)) > 1e-9:
             findings.broken(2, name, f"the arm {row['arm']} counts {found}, the raw answers {expected}")
+
+
+def _check_search(stores: Stores, audit: Audit, report: Mapping[str, Any], findings: Findings) -> None:
+    """Training data were searched in shards, each once, and the items that stand there are those of the report."""
+    plan = audit.inputs.get("corpora")
+    if plan is None:
+        return
+    stage = stores.stage(audit.audit_id, f"search-{plan.rpartition(':')[2][:12]}")
+    if len(stage.plan) < 2 or stage.dead or stage.done.keys() != stage.plan.keys():
+        findings.broken(
+            1,
+            audit.audit_id,
+            f"of {len(stage.plan)} shards of the search {len(stage.done)} are done, dead {stage.dead}",
+        )
+    patterns = [one for of_stage in audit.suite["exposure_config"]["corpora"].values() for one in of_stage]
+    texts = stores.training_texts(patterns)
+    there = {
+        item["item_id"]
+        for item in _items(stores, audit.inputs["items"])
+        if any(item["question"] in text for text in texts)
+    }
+    found = {item["item_id"] for item in (report["evidence"].get("exposure") or {"items": ()})["items"]}
+    if found != there:
+        findings.broken(2, audit.audit_id, f"{sorted(there)} stand in training data, the report says {sorted(found)}")
+    findings.searched += len(stage.done)
 
 
 def _check_log(log: Sequence[tuple[int, str, str]], audits: Sequence[Audit], findings: Findings) -> None:

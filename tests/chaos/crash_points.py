@@ -33,6 +33,9 @@ _DELIVER, _ACK = "kombu.transport.virtual.base:Transport._deliver", "celery.work
 _LEDGER, _RECORDS = "proctor.router.ledger.store:Ledger", "proctor.runtime.records.store:Records"
 _POOLS = "proctor.router.pools.store:Pools"
 SERVICES = ("router", "perturbation", "inference", "scorer", "registry")
+#: Searches of training data, which the workers of perturbation take from a queue of their own.
+SEARCHES_QUEUE = "exposure"
+QUEUES = (*SERVICES, SEARCHES_QUEUE)
 #: Decisions on their way to the registry, which makes tasks of them.
 EVENTS_QUEUE = "proctor.events.registry"
 
@@ -44,6 +47,10 @@ TICK = "router.reconcile"
 def _is_fetched(result: Any, arguments: tuple[Any, ...]) -> bool:
     _, message, queue = arguments
     return queue in SERVICES and message["headers"].get("task") != TICK
+
+
+def _is_a_search(result: Any, arguments: tuple[Any, ...]) -> bool:
+    return bool(arguments[2] == SEARCHES_QUEUE)
 
 
 def _is_acknowledged(result: Any, arguments: tuple[Any, ...]) -> bool:
@@ -67,6 +74,7 @@ def _is_half_an_artifact(result: Any, arguments: tuple[Any, ...]) -> bool:
 CRASH_POINTS = (
     # Taken from the queue and not yet noted as taken: the broker's own hole, in which a message is gone.
     *(CrashPoint(f"fetch-{name}", name, _DELIVER, after=False, when=_is_fetched) for name in SERVICES),
+    CrashPoint("fetch-search", "perturbation", _DELIVER, after=False, when=_is_a_search),
     # The work is done and the message not acknowledged: it will be delivered again.
     *(CrashPoint(f"ack-{name}", name, _ACK, after=False, when=_is_acknowledged) for name in SERVICES),
     CrashPoint("probe", "router", f"{_RECORDS}.advance", when=_moved_to("probing")),
@@ -92,6 +100,12 @@ CRASH_POINTS = (
     CrashPoint("fire", "router", f"{_LEDGER}.record_all", when=_came_to("complete")),
     # Smaller shards are in the place of one that was lost again, and nobody has them.
     CrashPoint("split", "router", f"{_LEDGER}.split", when=lambda result, _: bool(result)),
+    # A shard of training data is searched, and the router not told; it was told, and hands out no other.
+    CrashPoint("search", "perturbation", "proctor.exposure.tasks:shard_found_for"),
+    CrashPoint("searched", "router", f"{_LEDGER}.record"),
+    # All shards are put together, and the router not told; it was told, and what was found is not on record.
+    CrashPoint("findings", "perturbation", "proctor.exposure.tasks:found_for"),
+    CrashPoint("found", "router", "proctor.router.searching:ended", when=lambda result, _: result is not None),
     # Grades are stored, and the router not told.
     CrashPoint("grade", "scorer", "proctor.scorer.tasks:grade_and_store", when=lambda result, _: bool(result)),
     # Grades are noted, and the message that told of them is not acknowledged.

@@ -13,7 +13,7 @@ import redis
 
 from tests.chaos import hooks
 from tests.chaos.cluster import Cluster, Role
-from tests.chaos.crash_points import EVENTS_QUEUE, SERVICES, TICK, CrashPoint
+from tests.chaos.crash_points import EVENTS_QUEUE, QUEUES, TICK, CrashPoint
 from tests.support import wait_until
 
 
@@ -150,7 +150,7 @@ class Redeliver(_Momentary):
             for message, _, queue in held:
                 message["properties"]["delivery_info"]["redelivered"] = True
                 # To the front, as kombu does. An event's routing key is not the name of its queue.
-                cluster.broker.rpush(queue if queue in SERVICES else EVENTS_QUEUE, json.dumps(message))
+                cluster.broker.rpush(queue if queue in QUEUES else EVENTS_QUEUE, json.dumps(message))
             return bool(held)
         return False
 
@@ -165,7 +165,7 @@ class LoseMessage(_Momentary):
 
     def inject(self, cluster: Cluster) -> bool:
         with suppress(redis.RedisError):
-            for queue in (*SERVICES, EVENTS_QUEUE):
+            for queue in (*QUEUES, EVENTS_QUEUE):
                 waiting: Any = cluster.broker.lrange(queue, 0, -1)
                 for text in waiting:
                     task = json.loads(text)["headers"].get("task")

@@ -20,6 +20,8 @@ class Findings:
     shards: int = 0
     graded_ahead: int = 0
     """Shards whose grades were in the scored manifest, and not worked out at its end."""
+    searched: int = 0
+    """Shards of training data whose search is on record."""
     postdated: int = 0
     """Messages that a worker with a clock ahead took and died with: they come back when its time has come."""
     decisions: Counter[int] = field(default_factory=Counter)

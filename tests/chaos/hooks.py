@@ -17,6 +17,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,7 @@ def install(service: str) -> None:
         _write_to_a_file(folder / REGISTRY)
     if service == "router":
         _log_the_ledger(control)
+        _cut_searches_small()
     if plant := os.environ.get(PLANT):
         importlib.import_module(f"tests.chaos.planted.{plant}").plant(service)
     crash_points.install(service, control)
@@ -186,6 +188,13 @@ def _write_to_a_file(path: Path) -> None:
         return "1"
 
     replace("proctor.registry.tasks", "write_with_retries", write)
+
+
+def _cut_searches_small() -> None:
+    """Have a search that one worker would do in a second be one of many shards, as that of a large corpus is."""
+    from proctor.domain.search_shards import cut
+
+    replace("proctor.router.search_dispatch", "cut", partial(cut, shard_bytes=arithmetic.SEARCH_SHARD_BYTES))
 
 
 def _log_the_ledger(control: Control) -> None:

@@ -29,7 +29,7 @@ _PRELOADED = (
     "proctor.evidence.protocol.channel", "proctor.evidence.perturbation.channel", "proctor.scorer.report.assembly",
     "proctor.scorer.grading.ahead", "proctor.scorer.page.html", "proctor.scorer.grading.loading",
     "proctor.scorer.score", "proctor.perturbation.engine", "proctor.inference.worker.attempts",
-    "proctor.inference.http.openai", "proctor.cli.worker",
+    "proctor.inference.http.openai", "proctor.exposure.shard_search", "proctor.cli.worker",
     "tests.chaos.hooks",
 )  # fmt: skip
 _PR_SET_PDEATHSIG = 1

@@ -49,7 +49,7 @@ class Lane:
 
 def lanes(items: int, *, count: int, small: int = 0, triton: bool = False) -> tuple[Lane, ...]:
     """Lanes of a run: audits of so many items, small ones, one over HTTP, one with a prompt that kills whoever asks it,
-    and one that has all arms and asks each prompt several times.
+    and one that has all arms, asks each prompt several times and has training data searched.
 
     The large ones have several parts; the small ones come often to what an audit does once.
     """
@@ -64,8 +64,8 @@ def lanes(items: int, *, count: int, small: int = 0, triton: bool = False) -> tu
 
 
 def all_arms() -> tuple[Lane, ...]:
-    """Audits with fresh items, control items and several answers to each prompt."""
-    return (Lane(Benchmark("arms", _SMALL, variants=2, fresh=30, control=30, replicates=3), "http"),)
+    """Audits with fresh items, control items, several answers to each prompt, and training data that are searched."""
+    return (Lane(Benchmark("arms", _SMALL, variants=2, fresh=30, control=30, replicates=3, leaked=6), "http"),)
 
 
 @dataclass
@@ -265,6 +265,7 @@ def table(calm: Outcome, chaos: Outcome) -> str:
             f"{figures.outages(chaos.events):,}",
         ),
         ("messages of a worker whose clock was ahead", f"{found.postdated}"),
+        ("shards of training data searched", f"{found.searched:,}"),
         ("shards graded ahead", f"{found.graded_ahead:,} of {found.shards:,}"),
         ("audits that failed and were started again", f"{len(chaos.restarts)}"),
         ("violations", f"{len(found.violations)}"),

@@ -9,6 +9,7 @@ import hashlib
 import json
 import sqlite3
 import zlib
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -162,6 +163,11 @@ class Stores:
     def report(self, audit_id: str) -> bytes:
         """An audit's report, as it lies on disk."""
         return (self._home / "reports" / audit_id / "report.json").read_bytes()
+
+    def training_texts(self, patterns: Sequence[str]) -> list[str]:
+        """The texts of the training data that a suite names."""
+        files = [path for pattern in patterns for path in sorted((self._home / "suites").glob(pattern))]
+        return [json.loads(line)["text"] for path in files for line in path.read_text("utf-8").splitlines()]
 
     def registered(self) -> list[dict[str, Any]]:
         """What the registry was told, once for each time."""

@@ -36,7 +36,8 @@ def test_every_fault_and_every_crash_point_loses_nothing_and_counts_nothing_twic
     # Whether a breaker opens, or a worker that leaves has a shard to hand back, is chance in so short a run. The long
     # one counts both, and `test_pools` and `test_worker_leaves` have tests of them.
     assert chaos.findings.reports_compared == chaos.findings.audits > len(of)
-    # The lane with all arms among them: fresh items, control items, several answers to each prompt.
+    assert chaos.findings.searched > 0
+    # The lane with all arms among them: fresh items, control items, several answers to each prompt, a search.
     assert {f"chaos-{lane.benchmark.name}" for lane in all_arms()} < chaos.reports.keys()
 
 
