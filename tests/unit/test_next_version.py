@@ -1,4 +1,4 @@
-"""The next version that the chaos tests upgrade to is this one with lines laid into it: those must find their places."""
+"""The next version that the chaos tests upgrade to is this one with lines laid into it: each must find its place."""
 
 from __future__ import annotations
 
