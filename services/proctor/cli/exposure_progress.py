@@ -13,6 +13,7 @@ from proctor.cli.terminal import say
 #: What is quicker says nothing; where there is no terminal, a line this often.
 _QUIET_S: Final = 2.0
 _LINE_EVERY_S: Final = 10.0
+_DRAWN_EVERY_S: Final = 0.1
 
 
 @contextmanager
@@ -23,10 +24,18 @@ def scan_progress() -> Iterator[Callable[[int, int], None]]:
         from rich.console import Console
         from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
 
+        # Drawn when something is told, and not by a thread: a scan may fork, and must be alone then.
         columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as bars:
             task = bars.add_task("", total=None)
-            yield lambda read, total: bars.update(task, completed=read, total=total)
+
+            def draw(read: int, total: int) -> None:
+                nonlocal told_s
+                if time.monotonic() - told_s > _DRAWN_EVERY_S:
+                    told_s = time.monotonic()
+                    bars.update(task, completed=read, total=total, refresh=True)
+
+            yield draw
         return
 
     def tell(read: int, total: int) -> None:

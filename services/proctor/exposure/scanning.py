@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import multiprocessing
+import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, NamedTuple
 
 from proctor.domain.errors import ProctorError
 from proctor.exposure.corpus import CorpusFile, Piece, pieces_of
@@ -21,9 +23,14 @@ from proctor.exposure.scanned import PieceScan, Scanned, Total, load_piece_scan,
 
 #: How often progress is told.
 _LOOK_S: Final = 0.2
+#: Nobody has the counter of pieces for longer than a moment, but one that was killed with it.
+_LOCK_S: Final = 30.0
 
 Progress = Callable[[int, int], None]
 """Told of how many bytes of how many the corpus' files have been read."""
+
+Asked = Sequence[tuple[int, tuple[Piece, Sequence[str], bool]]]
+"""Pieces to scan: each one's number, then the piece, its columns of text, and whether markup is taken out."""
 
 
 def scan_corpus(
@@ -77,12 +84,12 @@ def scan_corpus(
         progress(min(all_bytes, done_bytes + under_way), all_bytes)
 
     tell(0)
-    asked = {number: (pieces[number], by_file[pieces[number].file.path], markup) for number in todo}
+    asked = [(number, (pieces[number], by_file[pieces[number].file.path], markup)) for number in todo]
     if workers > 1 and len(todo) > 1:
         _in_processes(index, asked, min(workers, len(todo)), finish, tell)
     else:
         scanner = PieceScanner(index)
-        for number, what in asked.items():
+        for number, what in asked:
             finish(number, scanner.scan(*what, tell))
     tell(0)
     return total.result()
@@ -105,66 +112,96 @@ def _key(index: Index, piece: Piece, columns: Sequence[str], markup: bool) -> st
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()
 
 
-#: Of a worker: its scanner, and where it says how far it has come.
-_opened: tuple[PieceScanner, Any] | None = None
+class _Shared(NamedTuple):
+    """What the processes of a scan have in common."""
+
+    taken: Any
+    """A counter: how many of the pieces somebody has taken."""
+    read: Any
+    """Of each piece under way, how many bytes were read."""
 
 
-def _open(folder: str, read: Any) -> None:
-    global _opened
-    _opened = PieceScanner(open_index(Path(folder))), read
+class _Worker(NamedTuple):
+    scanner: PieceScanner
+    asked: Asked
+    shared: _Shared
+
+    def next_piece(self, tell: Callable[[], None] = lambda: None) -> tuple[int, PieceScan] | None:
+        """Scan a piece that nobody has taken; None where there is none."""
+        lock = self.shared.taken.get_lock()
+        if not lock.acquire(timeout=_LOCK_S):
+            raise BrokenProcessPool("a process died while it took a piece")
+        try:
+            place = self.shared.taken.value
+            self.shared.taken.value = place + 1
+        finally:
+            lock.release()
+        if place >= len(self.asked):
+            return None
+        number, (piece, columns, markup) = self.asked[place]
+
+        def told(count: int) -> None:
+            self.shared.read[place] = count
+            tell()
+
+        scan = self.scanner.scan(piece, columns, markup, told)
+        self.shared.read[place] = 0
+        return number, scan
 
 
-def _scan(number: int, piece: Piece, columns: Sequence[str], markup: bool) -> PieceScan:
-    assert _opened is not None
-    scanner, read = _opened
+#: Of a process that was started for a scan.
+_worker: _Worker | None = None
 
-    def tell(count: int) -> None:
-        read[number] = count
 
-    return scanner.scan(piece, columns, markup, tell)
+def _open(index: Index | Path, asked: Asked, shared: _Shared) -> None:
+    global _worker
+    _worker = _Worker(PieceScanner(open_index(index) if isinstance(index, Path) else index), asked, shared)
+
+
+def _next_piece() -> tuple[int, PieceScan] | None:
+    assert _worker is not None
+    return _worker.next_piece()
+
+
+def start_method(pieces: Iterable[Piece]) -> Literal["fork", "spawn"]:
+    """How further processes are started. A forked one has the index and the compiled code at once, where another takes
+    more than a second; but it also has the locks that another thread held, and connections to a bucket."""
+    alone = sys.platform == "linux" and threading.active_count() == 1
+    return "fork" if alone and not any(piece.file.scheme for piece in pieces) else "spawn"
 
 
 def _in_processes(
     index: Index,
-    asked: Mapping[int, tuple[Piece, Sequence[str], bool]],
+    asked: Asked,
     workers: int,
     finish: Callable[[int, PieceScan], None],
     tell: Callable[[int], None],
 ) -> None:
-    """Scan pieces in this process, from the last one on, and in others, from the first one on.
-
-    This one begins at once; another takes a second to start.
-    """
-    # Spawned, not forked: the caller may have threads, and compiled code is loaded from its cache.
-    context = multiprocessing.get_context("spawn")
-    read = context.Array("q", max(asked) + 1, lock=False)
-    running: dict[Future[PieceScan], int] = {}
+    """Scan pieces in this process and in others: each takes the next when it has done one, so that none is idle."""
+    context = multiprocessing.get_context(start_method(what[0] for _, what in asked))
+    shared = _Shared(context.Value("q", 0), context.Array("q", len(asked), lock=False))
+    running: set[Future[tuple[int, PieceScan] | None]] = set()
 
     def gather(timeout_s: float) -> None:
-        ended, _ = wait(running, timeout=timeout_s, return_when=FIRST_COMPLETED)
+        nonlocal running
+        ended, running = wait(running, timeout=timeout_s, return_when=FIRST_COMPLETED)
         for future in ended:
-            number = running.pop(future)
-            read[number] = 0
-            finish(number, future.result())
-        tell(sum(read))
+            if (done := future.result()) is not None:
+                finish(*done)
+        tell(sum(shared.read))
 
     with tempfile.TemporaryDirectory(prefix="proctor-index-") as folder:
-        save_index(index, Path(folder))
-        pool = ProcessPoolExecutor(workers - 1, mp_context=context, initializer=_open, initargs=(folder, read))
+        handed: Index | Path = index
+        if context.get_start_method() != "fork":
+            handed = Path(folder)
+            save_index(index, handed)
+        pool = ProcessPoolExecutor(workers - 1, mp_context=context, initializer=_open, initargs=(handed, asked, shared))
         try:
-            scanner = PieceScanner(index)
-            running.update((pool.submit(_scan, number, *what), number) for number, what in asked.items())
-            for future, number in reversed(list(running.items())):
-                if future.cancel():
-                    del running[future]
-
-                    def told(count: int, number: int = number) -> None:
-                        read[number] = count
-                        gather(0.0)
-
-                    scan = scanner.scan(*asked[number], told)
-                    read[number] = 0
-                    finish(number, scan)
+            # More than the others will find to do: what comes too late has nothing left to take.
+            running.update(pool.submit(_next_piece) for _ in asked)
+            own = _Worker(PieceScanner(index), asked, shared)
+            while (done := own.next_piece(lambda: gather(0.0))) is not None:
+                finish(*done)
             while running:
                 gather(_LOOK_S)
         except BrokenProcessPool:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import sys
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +16,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from proctor.domain.errors import ProctorError
 from proctor.exposure import scanning
-from proctor.exposure.corpus import Piece, corpus_files, pieces_of
+from proctor.exposure.corpus import CorpusFile, Piece, corpus_files, pieces_of
 from proctor.exposure.index import build_index, open_index, save_index
 from proctor.exposure.items import Part, ScannedItem, read_items
 from proctor.exposure.piece_scan import PieceScanner
 from proctor.exposure.policies import POLICIES
 from proctor.exposure.scanned import PieceScan
 from proctor.exposure.scanning import scan_corpus
+from tests.support import wait_until
 from tests.unit.exposure.scans import (
     gsm8k,
     plain_grams,
@@ -90,7 +96,11 @@ def test_however_a_file_is_cut_into_pieces_the_report_is_the_same(
     assert reported(items, index, cut, rule).document() == reported(items, index, whole, rule).document()
 
 
-def test_processes_find_what_one_finds_and_the_same_bytes_give_the_same_report(tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_processes_find_what_one_finds_and_the_same_bytes_give_the_same_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    monkeypatch.setattr(scanning, "start_method", lambda pieces: method)
     words = [f"w{number}" for number in range(40)]
     corpus = [" ".join(words[number : number + 12]) for number in range(0, 28, 4)]
     for number in range(3):
@@ -104,6 +114,45 @@ def test_processes_find_what_one_finds_and_the_same_bytes_give_the_same_report(t
     ]
     assert documents[0] == documents[1] == documents[2]
     assert 0 < documents[0]["n_exposed"] < 30
+
+
+def test_a_process_that_is_killed_in_the_middle_ends_the_scan_with_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(4):
+        write_corpus(tmp_path / f"{number}.jsonl", ["one two three four five"])
+    parent, dying = os.getpid(), tmp_path / "dying"
+
+    class Killed(PieceScanner):
+        def scan(self, piece: Piece, *rest: Any) -> PieceScan:
+            if os.getpid() != parent:
+                dying.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            # Else this process might do all of them before the other has begun.
+            wait_until(dying.exists, what="the other process")
+            return super().scan(piece, *rest)
+
+    monkeypatch.setattr(scanning, "PieceScanner", Killed)
+    monkeypatch.setattr(scanning, "start_method", lambda pieces: "fork")
+    index = build_index(questions(["one two three four five"]), 3)
+    with pytest.raises(ProctorError, match="was killed; is there too little memory"):
+        scan_corpus(index, corpus_files([str(tmp_path / "*.jsonl")]), workers=2)
+
+
+def test_a_scan_forks_only_where_it_is_alone_and_has_no_connections(tmp_path: Path) -> None:
+    here = [Piece(CorpusFile(str(tmp_path / "a.jsonl"), 1, 1))]
+    away = [*here, Piece(CorpusFile("s3://bucket/a.jsonl", 1, 1))]
+    alone = sys.platform == "linux" and threading.active_count() == 1
+    assert scanning.start_method(here) == ("fork" if alone else "spawn")
+    assert scanning.start_method(away) == "spawn"
+    over = threading.Event()
+    other = threading.Thread(target=over.wait)
+    other.start()
+    try:
+        assert scanning.start_method(here) == "spawn"
+    finally:
+        over.set()
+        other.join()
 
 
 def test_what_is_kept_of_a_scan_is_not_done_again_and_what_changed_is(
