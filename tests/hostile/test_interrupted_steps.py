@@ -159,6 +159,7 @@ STEPS = {
     "sweep": Step(claimed, lambda s: s.pools.sweep(POOL, AUDIT, STAGE, [], older_than=timedelta(0))),
     "work": Step(nothing, lambda s: s.pools.outlook("of no claim", fresh=LONG)),
     "be away": Step(claimed, lambda s: s.pools.unreachable(POOL, AUDIT, STAGE, "s0")),
+    "be ready": Step(away, lambda s: s.pools.ready(POOL)),
     "probe in vain": Step(probing, lambda s: s.pools.unreachable(POOL, AUDIT, STAGE, "s1")),
     "announce": Step(nothing, lambda s: s.presence.announce("w", "inference", 4)),
     "withdraw": Step(held, lambda s: s.presence.withdraw("w")),

@@ -169,7 +169,7 @@ def endpoint_probed(message: EndpointProbed) -> None:
             "start a new audit with that version, or point the endpoint at this one",
         )
         return
-    dispatcher.pools.worked(audit.inputs.endpoint.pool)
+    dispatcher.pools.ready(audit.inputs.endpoint.pool)
     state = state_to_go_on_in(audit)
     if dispatcher.advance(
         audit,
