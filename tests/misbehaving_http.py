@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from tests.misbehaviour import BROKEN, BUSY, HALF, Deed, Stage
+from tests.misbehaviour import BROKEN, BUSY, DEAD, ENGINE_DIED, HALF, Deed, Stage
 
-_STATUSES = {BUSY: 429, BROKEN: 503}
+#: vLLM has answered 400 for a dead engine (vllm-project/vllm#5822), and 500.
+_STATUSES = {BUSY: 429, BROKEN: 503, DEAD: 400}
 
 
 @contextmanager
@@ -38,7 +39,7 @@ def misbehaving_http(stage: Stage, *, model: str, version: str | None = None) ->
             if not stage.wait(deed, deed.wait_for, self._is_abandoned):
                 self.close_connection = True
             elif deed.fault in _STATUSES:
-                self._reply(_STATUSES[deed.fault], {"error": deed.fault})
+                self._reply(_STATUSES[deed.fault], {"error": ENGINE_DIED if deed.fault == DEAD else deed.fault})
             elif self.path.endswith("/infer"):
                 self._reply(200, _infer_answer(deed, asked, version), halved=deed if deed.fault == HALF else None)
             else:

@@ -45,7 +45,7 @@ from pathlib import Path
 import numpy as np
 import triton_python_backend_utils as pb_utils
 
-from misbehaviour import BROKEN, BUSY, HALF, Stage
+from misbehaviour import BROKEN, BUSY, DEAD, ENGINE_DIED, HALF, Stage
 
 FINAL = pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL
 
@@ -83,6 +83,9 @@ class TritonPythonModel:
         if deed.fault == BROKEN:
             # What Triton says of a model whose process has died; a real death would be the end of the model.
             return self.refusal("Stub process 'm_0_0' is not healthy.")
+        if deed.fault == DEAD:
+            # As vLLM's backend says it.
+            return self.refusal("Error generating stream: " + ENGINE_DIED)
         data = deed.text.encode()
         # In the middle of a character, if there is one.
         half = len(data) // 2

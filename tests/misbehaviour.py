@@ -18,7 +18,11 @@ _POLL_S = 0.01
 #: A server that nobody releases goes on by itself, long after its test has failed.
 _LONGEST_WAIT_S = 30.0
 
-BUSY, BROKEN, HALF = "busy", "broken", "half"
+BUSY, BROKEN, HALF, DEAD = "busy", "broken", "half", "dead"
+#: What vLLM says to every request once its engine has died, while the server around it stays ready.
+ENGINE_DIED = "EngineCore encountered an issue. See stack trace (above) for the root cause."
+#: While this flag is raised a model's engine is dead to every prompt that tells nothing.
+OUT_OF_ORDER = "out-of-order"
 
 
 def tell(
@@ -29,6 +33,7 @@ def tell(
     finish: str = "stop",
     faults: tuple[str, ...] = (),
     always: str = "",
+    until: str = "",
     wait_for: str = "",
 ) -> str:
     """The prompt that asks for something.
@@ -39,10 +44,11 @@ def tell(
         finish: its finish reason.
         faults: what to do instead on the first, second, … time of asking.
         always: what to do instead every time.
+        until: the flag from which on that is over.
         wait_for: the flag before which nothing is answered.
     """
     deed = {"name": name, "say": say, "times": times, "finish": finish, "faults": faults}
-    return json.dumps(deed | {"always": always, "wait_for": wait_for}, ensure_ascii=False)
+    return json.dumps(deed | {"always": always, "until": until, "wait_for": wait_for}, ensure_ascii=False)
 
 
 class Deed(NamedTuple):
@@ -62,15 +68,19 @@ class Stage:
         self.folder = folder
 
     def next_deed(self, prompt: str) -> Deed:
-        """Read a prompt, and note that it was asked."""
-        told = json.loads(prompt)
+        """Read a prompt, and note that it was asked. One that tells nothing is answered 1, where the engine lives."""
+        try:
+            told = json.loads(prompt)
+        except ValueError:
+            return Deed("", "1", "stop", DEAD if self.is_raised(OUT_OF_ORDER) else "", "")
         for number in itertools.count(1):
             try:
                 (self.folder / f"{told['name']}.asked-{number}").touch(exist_ok=False)
                 break
             except FileExistsError:
                 continue
-        fault = told["always"] or dict(enumerate(told["faults"], 1)).get(number, "")
+        is_over = told["until"] and self.is_raised(told["until"])
+        fault = ("" if is_over else told["always"]) or dict(enumerate(told["faults"], 1)).get(number, "")
         return Deed(told["name"], told["say"] * told["times"], told["finish"], fault, told["wait_for"])
 
     def raise_flag(self, flag: str) -> None:
@@ -80,6 +90,10 @@ class Stage:
     def is_raised(self, flag: str) -> bool:
         """Whether somebody raised it."""
         return (self.folder / flag).exists()
+
+    def lower_flag(self, flag: str) -> None:
+        """Take it down."""
+        (self.folder / flag).unlink()
 
     def times_asked(self, name: str) -> int:
         """How often a prompt was asked."""

@@ -48,6 +48,8 @@ class Replay:
     free_answers: int = 10**9
     dies_after: int = 10**9
     """Past this many questions every connection is dropped without an answer."""
+    refuses: str | None = None
+    """While this is set, every question is answered with 400 and these words."""
 
 
 @contextmanager
@@ -78,6 +80,9 @@ def replay_server(
                 self._say(body, prompt, paraphraser(prompt))
                 return
             replay.asked.append(prompt)
+            if replay.refuses is not None:
+                self._reply(400, {"error": {"message": replay.refuses}})
+                return
             if len(replay.asked) > replay.dies_after:
                 self.close_connection = True
                 self.connection.close()

@@ -8,7 +8,7 @@ from collections import Counter
 from tests.chaos.findings import Findings
 from tests.chaos.stores import Stores
 
-_STAGE = "parts|plan|queue|leases|attempts|failures|losses|done|dead|graded|fired"
+_STAGE = "parts|plan|queue|leases|attempts|failures|losses|done|dead|refused|graded|fired"
 _OF_AUDIT = re.compile(rf"proctor:\{{(?P<audit>[^}}]+)\}}:(stages|asked|spent|[^:]+:({_STAGE}))")
 #: These are all audits': of a pool of servers, and of the workers.
 _SHARED = re.compile(

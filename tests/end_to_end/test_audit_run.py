@@ -60,6 +60,18 @@ def registered_versions(home: Path) -> int:
     return count
 
 
+def entries_of_the_log(home: Path) -> int:
+    """How many decisions and sign-offs the decision log holds."""
+    verified = subprocess.run(
+        [sys.executable, "-m", "proctor", "record", "verify", "--home", str(home), "--format", "json"],
+        capture_output=True,
+        text=True,
+    )
+    assert verified.returncode == 0, verified.stderr
+    entries: int = json.loads(verified.stdout)["entries"]
+    return entries
+
+
 def test_a_model_that_answers_both_wordings_alike_is_reviewed_for_want_of_items(tmp_path: Path, replay: Replay) -> None:
     suite = suite_file(tmp_path, replay.url)
     before = len(replay.asked)
@@ -108,6 +120,37 @@ def test_an_endpoint_that_dies_midway_leaves_the_audit_open_and_registers_nothin
     assert "Going on with audit" in second.stderr
     assert json.loads(second.stdout)["accuracy_canonical"] == json.loads(second.stdout)["accuracy_perturbed"]
     assert registered_versions(home) == before + 1
+
+
+@pytest.mark.faults
+def test_a_model_that_refuses_everything_fails_its_audit_and_what_was_decided_before_stays(
+    tmp_path: Path, replay: Replay, standing: Path
+) -> None:
+    suite, home = suite_file(tmp_path, replay.url), standing
+    decided = subprocess.run(audit_run(suite, home), capture_output=True, text=True)
+    assert decided.returncode == 3, decided.stderr
+    before, entries = registered_versions(home), entries_of_the_log(home)
+    replay.refuses = "default chat template is no longer allowed"
+    try:
+        failed = subprocess.run(audit_run(suite, home), capture_output=True, text=True)
+    finally:
+        replay.refuses = None
+    assert failed.returncode == 1, failed.stderr
+    assert failed.stdout == ""
+    assert "Traceback" not in failed.stderr
+    assert "answered 400" in failed.stderr
+    assert "default chat template is no longer allowed" in failed.stderr
+    assert (registered_versions(home), entries_of_the_log(home)) == (before, entries)
+    mended = subprocess.run(audit_run(suite, home), capture_output=True, text=True)
+    assert mended.returncode == 3, mended.stderr
+    assert "Going on with audit" in mended.stderr
+    again, once = (json.loads(run.stdout) for run in (mended, decided))
+    of_its_own = ("report_path", "registry_version")
+    assert again.keys() == once.keys()
+    assert {key: again[key] for key in again if key not in of_its_own} == {
+        key: once[key] for key in once if key not in of_its_own
+    }
+    assert entries_of_the_log(home) == entries + 1
 
 
 @pytest.mark.faults

@@ -16,7 +16,7 @@ import redis
 
 from proctor.domain.errors import StoreError
 from proctor.router.ledger import scripts as ledger_scripts
-from proctor.router.ledger.store import Ledger, PlannedShard, Setback
+from proctor.router.ledger.store import Answer, Ledger, PlannedShard, Setback
 from proctor.router.pools import scripts as pool_scripts
 from proctor.router.pools.store import Pools
 from proctor.runtime.redis import scripts as redis_scripts
@@ -69,6 +69,17 @@ def all_but_one_answered(stores: Stores) -> None:
     leased(stores)
     stores.ledger.plan(AUDIT, STAGE, [], part=1, parts=2)
     stores.ledger.record_all(AUDIT, STAGE, [(f"s{n}", "sha256:r", 3, 1) for n in (1, 2, 3)])
+
+
+def refused(stores: Stores) -> None:
+    all_but_one_answered(stores)
+    stores.ledger.record_all(AUDIT, STAGE, [Answer("s0", "sha256:r", 3, 1, 2)])
+
+
+def refused_and_lost(stores: Stores) -> None:
+    leased(stores)
+    stores.ledger.record_all(AUDIT, STAGE, [Answer("s1", "sha256:r", 3, 1, 2)])
+    stores.ledger._redis.delete(f"proctor:{{{AUDIT}}}:{STAGE}:done")
 
 
 def failed_twice(stores: Stores) -> None:
@@ -129,6 +140,11 @@ STEPS = {
     "give up": Step(failed_twice, lambda s: s.ledger.fail(AUDIT, STAGE, "s0", 3, setback=Setback.FAILED, cause="c")),
     "split": Step(leased, lambda s: s.ledger.split(AUDIT, STAGE, "s0", 1, [PlannedShard("c", 1, "d", 0), PART[0]])),
     "hand back": Step(leased, lambda s: s.ledger.hand_back(AUDIT, STAGE, [("s0", 1), ("s1", 1)])),
+    "record refusals": Step(leased, lambda s: s.ledger.record_all(AUDIT, STAGE, [Answer("s0", "r", 5, 7, 1)])),
+    "record without an earlier refusal": Step(
+        refused_and_lost, lambda s: s.ledger.record_all(AUDIT, STAGE, [Answer("s1", "r", 5, 7)])
+    ),
+    "ask again what was refused": Step(refused, lambda s: s.ledger.restart(AUDIT, STAGE, ask_refused=True)),
     "restart": Step(failed_twice, lambda s: s.ledger.restart(AUDIT, STAGE)),
     "shorten leases": Step(put_back, lambda s: s.ledger.overdue(AUDIT, STAGE)),
     "claim": Step(nothing, claimed),
@@ -143,6 +159,7 @@ STEPS = {
     "sweep": Step(claimed, lambda s: s.pools.sweep(POOL, AUDIT, STAGE, [], older_than=timedelta(0))),
     "work": Step(nothing, lambda s: s.pools.outlook("of no claim", fresh=LONG)),
     "be away": Step(claimed, lambda s: s.pools.unreachable(POOL, AUDIT, STAGE, "s0")),
+    "be ready": Step(away, lambda s: s.pools.ready(POOL)),
     "probe in vain": Step(probing, lambda s: s.pools.unreachable(POOL, AUDIT, STAGE, "s1")),
     "announce": Step(nothing, lambda s: s.presence.announce("w", "inference", 4)),
     "withdraw": Step(held, lambda s: s.presence.withdraw("w")),

@@ -27,7 +27,7 @@ from tests.integration.router_support import PINNED, Bench, HandedOut, router_be
 #: Keys of a stage without which a shard of its plan is nowhere, or what was spent is not known.
 VITAL = ("parts", "plan", "queue", "leases", "done", "dead", "spent")
 #: Those that only hold how often something was tried, or what is worked out anew.
-SPARE = ("attempts", "failures", "losses", "graded", "fired", "stages", "asked")
+SPARE = ("attempts", "failures", "losses", "refused", "graded", "fired", "stages", "asked")
 
 
 @pytest.fixture

@@ -193,6 +193,7 @@ def test_every_message_is_of_version_one_but_where_it_says_what_was_added_since(
         "VariantsBuilt": 3,
         "WriteDecision": 2,
         "RunShards": 3,
+        "ShardsAnswered": 2,
         "GradeShards": 3,
         "ScoreAudit": 3,
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import re
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -28,7 +29,7 @@ from tests.backend_kinds import KINDS, MODEL, VERSION, Kind, Server
 from tests.forwarder import forwarding
 from tests.misbehaving_http import misbehaving_http
 from tests.misbehaving_triton import TENSORRT_LLM, write_misbehaving_bundle
-from tests.misbehaviour import BROKEN, BUSY, HALF, Stage, tell
+from tests.misbehaviour import BROKEN, BUSY, DEAD, ENGINE_DIED, HALF, Stage, tell
 from tests.support import free_port, wait_until
 from tests.triton_server import RunningTriton, triton_server
 
@@ -239,14 +240,26 @@ def test_a_prompt_that_cannot_travel_fails_alone(server: Server, name: str) -> N
     assert not any(c.retryable for c in got)
 
 
-@pytest.mark.parametrize("fault", [BUSY, BROKEN], ids=["429", "5xx"])
+@pytest.mark.parametrize("fault", [BUSY, BROKEN, DEAD], ids=["429", "5xx", "dead-engine"])
 def test_a_server_in_passing_trouble_is_asked_again(server: Server, name: str, fault: str) -> None:
     got = answer(server.spec(), tell(f"{name}-a", say="a"), tell(f"{name}-b", say="b", faults=(fault,)))
     assert [(c.text, c.error) for c in got] == [("a", None), ("b", None)]
     assert server.stage.times_asked(f"{name}-b") == 2
 
 
-@pytest.mark.parametrize("fault", [BUSY, BROKEN], ids=["429", "5xx"])
+def test_a_server_whose_engine_died_is_away_though_it_is_ready_until_the_engine_is_back(
+    server: Server, name: str
+) -> None:
+    asked = [tell(f"{name}-{number}", say="said", always=DEAD, until=f"{name}-mended") for number in range(3)]
+    with pytest.raises(ShardUnanswered, match=re.escape(ENGINE_DIED)) as raised:
+        answer(server.spec(), *asked)
+    assert raised.value.unreachable
+    assert probe(server.spec()).ok, "the server says that it is ready"
+    server.stage.raise_flag(f"{name}-mended")
+    assert [(one.text, one.error) for one in answer(server.spec(), *asked)] == [("said", None)] * 3
+
+
+@pytest.mark.parametrize("fault", [BUSY, BROKEN, DEAD], ids=["429", "5xx", "dead-engine"])
 def test_a_server_that_stays_in_trouble_fails_the_shard_and_is_not_asked_for_ever(
     server: Server, name: str, fault: str
 ) -> None:

@@ -299,6 +299,18 @@ class Scripted:
     async def close(self) -> None: ...
 
 
+def test_trials_that_were_refused_for_good_are_counted(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(trial: Trial) -> Completion:
+        return Completion(trial_id=trial.trial_id, error="no chat template", finish_reason="error")
+
+    monkeypatch.setattr(
+        shards, "open_backend",
+        lambda spec, settings: Scripted(lambda trial: counted(trial, 1, 1) if trial.prompt == "a" else refused(trial)),
+    )  # fmt: skip
+    assert worker.run(worker.spec(), "a", "b", "c").n_refused == 2
+    assert worker.run(worker.spec(), "a").n_refused == 0
+
+
 @pytest.mark.parametrize("last_attempt", [False, True])
 def test_an_endpoint_that_answers_no_trial_may_be_away(
     worker: Worker, monkeypatch: pytest.MonkeyPatch, last_attempt: bool

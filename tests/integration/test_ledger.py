@@ -16,6 +16,7 @@ from proctor.router.ledger.store import (
     MAX_FAILURES,
     MAX_LOSSES,
     SPLIT_AFTER_LOSSES,
+    Answer,
     LeasedShard,
     Ledger,
     Parts,
@@ -309,6 +310,26 @@ def test_starting_a_stage_again_leaves_one_that_has_ended_as_it_is(ledger: Ledge
     assert ledger.queued(audit, "paraphrase-1") == 0
 
 
+def test_refused_trials_are_kept_beside_the_answers_and_asked_again_only_where_that_is_wanted(
+    ledger: Ledger, audit: str
+) -> None:
+    ledger.plan(audit, STAGE, SHARDS[:3])
+    n_trials = {shard.shard_id: shard.n_trials for shard in SHARDS}
+    ledger.record_all(audit, STAGE, [Answer("s0", "sha256:a", 5, 1, n_refused=2), Answer("s1", "sha256:b", 5, 1)])
+    assert ledger.record_all(audit, STAGE, [Answer("s0", "sha256:later", 5, 1)]) == ["duplicate"]
+    ledger.record_all(audit, STAGE, [Answer("s2", "sha256:c", 5, 1, n_refused=10**6)])
+    assert ledger.settled(audit, STAGE).refused == {"s0": 2, "s2": n_trials["s2"]}
+    assert ledger.restart(audit, STAGE) == 0
+    assert ledger.settled(audit, STAGE).refused == {"s0": 2, "s2": n_trials["s2"]}
+    assert ledger.restart(audit, STAGE, ask_refused=True) == 2
+    assert ledger.done(audit, STAGE) == {"s1": "sha256:b"}
+    assert ledger.spent(audit) == Spent(n_trials["s1"], 15, 3), "its trials are to come, its tokens are used"
+    answers = [Answer("s0", "sha256:d", 5, 1), Answer("s2", "sha256:e", 5, 1)]
+    assert ledger.record_all(audit, STAGE, answers) == ["recorded", "complete"], "a stage that goes on ends once more"
+    assert ledger.settled(audit, STAGE).refused == {}
+    assert ledger.spent(audit).trials == sum(n_trials[name] for name in ("s0", "s1", "s2"))
+
+
 @pytest.mark.parametrize("lost", [("plan", "queue"), ("parts",), ("plan",)])
 def test_a_plan_that_was_lost_is_laid_down_again_without_what_is_settled(
     ledger: Ledger, audit: str, valkey_url: str, lost: tuple[str, ...]
@@ -378,7 +399,7 @@ def live_through(ledger: Ledger, audit: str) -> None:
         ledger.plan(audit, stage, SHARDS[:4], part=0, parts=2, total_trials=60)
         ledger.plan(audit, stage, SHARDS[4:], part=1, parts=2)
         lease_next(ledger, audit, 3, stage)
-        ledger.record(audit, stage, "s0", "sha256:r", input_tokens=1)
+        ledger.record_all(audit, stage, [Answer("s0", "sha256:r", 1, n_refused=1)])
         ledger.fail(audit, stage, "s1", 1, setback=Setback.FINAL, cause="x")
         ledger.fail(audit, stage, "s2", 1, setback=Setback.FAILED, cause="x")
         ledger.lease(audit, stage, ["s2", "s3"])

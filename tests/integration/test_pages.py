@@ -177,6 +177,17 @@ def test_a_decided_audit_shows_its_decision_its_digests_and_its_entry(bench: Aud
     assert http.get(f"/audits/{audit}/attestation/99.json").status_code == 404
 
 
+def test_an_audit_that_a_proctor_before_scopes_decided_has_its_page(bench: AuditBench, http: httpx.Client) -> None:
+    audit = bench.submitted()
+    bench.decide(audit, DecisionOutcome.BLOCK)
+    event = bench.records.decision(audit)
+    assert event is not None
+    assert "scope" not in event
+    page = http.get(f"/audits/{audit}")
+    assert page.status_code == 200
+    assert "<dt>Scope</dt><dd>not said</dd>" in page.text
+
+
 @pytest.mark.parametrize("lies_here", [True, False], ids=["where it was scored", "from the artifact store"])
 def test_the_report_is_served_as_it_was_decided_on_and_runs_nothing(
     bench: AuditBench, http: httpx.Client, lies_here: bool

@@ -184,7 +184,7 @@ def test_the_wait_doubles_with_every_probe_in_vain_and_with_nothing_else(
         pools.unreachable(pool, "a", STAGE, f"s{attempt}")
         pools.release(pool, "a", STAGE, [f"s{attempt}"])
     assert waits == pytest.approx([1, 2, 4, 8, 16, 30, 30], abs=0.5)
-    pools.worked(pool)
+    pools.settle(pool, "", "", (), worked=True)
     pools.unreachable(pool, "a", STAGE, "s0", jitter=1.0)
     assert end_the_wait() == pytest.approx(1.2, abs=0.15)
 
@@ -225,6 +225,25 @@ def test_a_probe_that_is_given_back_without_a_word_lets_another_probe_at_once(
     assert claim(pools, pool, "a", ["s0"]).probing
     pools.release(pool, "a", STAGE, ["s0"])
     assert claim(pools, pool, "b", ["s9"]) == Claim(("s9",), True, ())
+
+
+def test_a_server_that_says_it_is_ready_is_probed_at_once_and_is_away_until_it_answers(
+    pools: Pools, pool: str, valkey_url: str
+) -> None:
+    pools.ready(pool)
+    assert pools.away_for(pool) is None
+    for shard in ("s0", "s1"):
+        pools.unreachable(pool, "a", STAGE, shard)
+    with redis.Redis.from_url(f"{valkey_url}/3") as client:
+        client.hset(f"proctor:pool:{{{pool}}}:breaker", mapping={"since": 0, "wait": 30_000})
+    assert claim(pools, pool, "a", shards(9)).granted == ()
+    pools.ready(pool)
+    assert claim(pools, pool, "a", shards(9)) == Claim(("s2",), True, ()), "one, and no suspect"
+    assert claim(pools, pool, "b", shards(9)).granted == (), "it is not taken at its word"
+    outage = pools.unreachable(pool, "a", STAGE, "s2")
+    assert not outage.counts
+    assert outage.since_s < 60, "whoever starts an audit again has patience anew"
+    assert claim(pools, pool, "b", shards(9)).granted == ()
 
 
 def test_an_answer_ends_the_outage(pools: Pools, pool: str, end_the_wait: Callable[[], float]) -> None:

@@ -32,6 +32,7 @@ from proctor.runtime.artifacts.store import get_model
 from proctor.runtime.records.store import AuditState
 from proctor.runtime.redis.presence import Held
 from tests.integration.router_support import Bench, HandedOut, one_by_one, router_bench
+from tests.misbehaviour import ENGINE_DIED
 
 CHUNK = 20
 N_CHUNKS = 5
@@ -254,7 +255,30 @@ def test_an_endpoint_that_stays_away_fails_the_audit_which_goes_on_when_it_is_st
     assert detail.startswith("the model m: the endpoint http://127.0.0.1:9/v1 has been away for")
     assert detail.endswith("the last failure: no route to host")
     assert bench.start_again() == audit
+    (probing,) = bench.shards()
+    bench.answer(probing, completions="sha256:c")
     assert len(bench.shards()) == outstanding(1, "p", {}, quick=False)
+
+
+def test_a_server_that_is_ready_and_answers_no_prompt_is_not_back(bench: Bench) -> None:
+    audit = bench.to_answering()
+    for shard in bench.shards():
+        bench.answer(shard, error=f"Error generating stream: {ENGINE_DIED}", unreachable=True)
+    # Another audit of the same model begins: its server says that it is ready.
+    bench.another_suite("another")
+    other = bench.to_answering()
+    (probing,) = bench.shards()
+    assert bench.pools.away_for(pool_of(bench)) is not None
+    bench.answer(probing, error=f"Error generating stream: {ENGINE_DIED}", unreachable=True)
+    assert bench.shards() == []
+    the_wait_is_over(bench, pool_of(bench))
+    tasks.take_on(TakeOn(audit_id=other))
+    (probing,) = bench.shards()
+    bench.answer(probing, completions="sha256:c")
+    assert bench.pools.away_for(pool_of(bench)) is None
+    for one in (audit, other):
+        assert bench.ledger.dead(one, ANSWER_STAGE) == {}
+        assert bench.state(one) is AuditState.ANSWERING
 
 
 def test_two_audits_of_an_endpoint_share_it(bench: Bench) -> None:

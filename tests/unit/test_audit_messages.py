@@ -38,7 +38,7 @@ STATUSES = st.builds(
     stage=st.none() | TEXT,
     trials=st.none() | st.builds(Trials, planned=COUNT, done=COUNT, under_way=COUNT, dead=COUNT),
     failures=st.lists(st.builds(Failure, cause=TEXT, shards=COUNT), max_size=3).map(tuple),
-    spent=st.builds(TokensSpent, trials=COUNT, input_tokens=COUNT, output_tokens=COUNT),
+    spent=st.none() | st.builds(TokensSpent, trials=COUNT, input_tokens=COUNT, output_tokens=COUNT),
     rate=st.none() | SECONDS,
     eta_s=st.none() | SECONDS,
     away_s=st.none() | SECONDS,

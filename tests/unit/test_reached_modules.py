@@ -60,7 +60,6 @@ CALLED_FROM_OUTSIDE = {
     "intercept_service": "gRPC calls it",
     "settings_customise_sources": "pydantic-settings calls it",
     "upgrade": "Alembic calls it",
-    "is_complete": "what a test asks of a ledger",
     "rule_strategies": "what every rule of Proctor's own is tested by",
     "module_of": "what this test asks of an extension point",
     "note_pace": "what a test tells a pool",

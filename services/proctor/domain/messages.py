@@ -279,6 +279,8 @@ class ShardAnswer(Frozen):
     input_tokens: int = 0
     """Of all trials, as far as the endpoint reports them."""
     output_tokens: int = 0
+    n_refused: int = added(0, since=2)
+    """Trials that ended with an error for good, which its completions say."""
 
 
 class ShardsAnswered(Message):

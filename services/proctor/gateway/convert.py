@@ -56,7 +56,7 @@ def audit_message(status: AuditStatus) -> pb.Audit:
         stage=status.stage,
         trials=None if status.trials is None else pb.Trials(**status.trials.plain()),
         failures=[pb.Failure(cause=failure.cause, shards=failure.shards) for failure in status.failures],
-        spent=pb.Spent(**status.spent.plain()),
+        spent=None if status.spent is None else pb.Spent(**status.spent.plain()),
         rate=status.rate,
         eta_s=status.eta_s,
         away_s=status.away_s,
@@ -149,7 +149,9 @@ def status_of(message: pb.Audit) -> AuditStatus:
             trials=message.spent.trials,
             input_tokens=message.spent.input_tokens,
             output_tokens=message.spent.output_tokens,
-        ),
+        )
+        if message.HasField("spent")
+        else None,
         rate=message.rate if message.HasField("rate") else None,
         eta_s=message.eta_s if message.HasField("eta_s") else None,
         away_s=message.away_s if message.HasField("away_s") else None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from proctor.domain.errors import PluginError
 from proctor.gateway.status import AuditStatus, TokensSpent, Trials, Verdict, failures_by_cause
@@ -14,6 +14,9 @@ from proctor.router.stages.stage import StageUnderWay
 from proctor.runtime.records.audit_state import AuditState
 from proctor.runtime.records.decisions import decision_of
 from proctor.runtime.records.store import Records
+
+#: States that no audit comes to without having asked something.
+_ASKED_BY_THEN: Final = frozenset({AuditState.SCORING, AuditState.REGISTERING, AuditState.DECIDED})
 
 
 class Counts(NamedTuple):
@@ -29,7 +32,7 @@ def read_status(audit: AuditView, records: Records, counts: Counts | None) -> Au
     Args:
         audit: its row, parsed.
         records: where its decision is.
-        counts: where its trials are counted; without it, they are not.
+        counts: where its trials are counted; without it they are not, and what it used is taken from the record.
 
     Raises:
         StoreError: when the ledger cannot be reached.
@@ -51,9 +54,12 @@ def read_status(audit: AuditView, records: Records, counts: Counts | None) -> Au
         searching=inputs.searching and not record.state.ended,
     )
     if counts is None:
-        return status
+        return status.model_copy(update={"spent": _noted(audit, records, None)})
     away_s = None if under_way is None else counts.pools.away_for(under_way.endpoint.pool)
-    return _counted(status.model_copy(update={"away_s": away_s}), counts.ledger)
+    status = _counted(status.model_copy(update={"away_s": away_s}), counts.ledger)
+    if status.spent is None:
+        status = status.model_copy(update={"spent": _noted(audit, records, status.trials)})
+    return status
 
 
 def _stage(audit: AuditView) -> tuple[str | None, StageUnderWay | None]:
@@ -65,7 +71,8 @@ def _stage(audit: AuditView) -> tuple[str | None, StageUnderWay | None]:
 
 
 def _counted(status: AuditStatus, ledger: Ledger) -> AuditStatus:
-    counts: dict[str, object] = {"spent": TokensSpent(**ledger.spent(status.audit_id)._asdict())}
+    spent = ledger.spent(status.audit_id)
+    counts: dict[str, object] = {"spent": TokensSpent(**spent._asdict()) if any(spent) else None}
     if status.stage is not None:
         progress = ledger.progress(status.audit_id, status.stage)
         counts["trials"] = Trials(
@@ -74,6 +81,20 @@ def _counted(status: AuditStatus, ledger: Ledger) -> AuditStatus:
         if progress.dead:
             counts["failures"] = failures_by_cause(ledger.dead(status.audit_id, status.stage))
     return status.model_copy(update=counts)
+
+
+def _noted(audit: AuditView, records: Records, trials: Trials | None) -> TokensSpent | None:
+    """What an audit used of which the ledger has nothing; None where that is not known.
+
+    A ledger forgets an audit that has ended, and may be another stack's: that it has nothing says only of what it has
+    planned that nothing was asked. What is on record was noted when the audit last stopped.
+    """
+    used = records.costs.of_audit(audit.audit_id)
+    if used is not None:
+        return TokensSpent(trials=used.trials, input_tokens=used.input_tokens, output_tokens=used.output_tokens)
+    is_planned = trials is not None and trials.planned > 0
+    asked_nothing = audit.inputs.planned_stage is None and audit.record.state not in _ASKED_BY_THEN
+    return TokensSpent() if is_planned or asked_nothing else None
 
 
 def _verdict(records: Records, audit_id: str, state: AuditState) -> Verdict | None:

@@ -129,7 +129,8 @@ class AuditStatus(Frozen):
     """Of that stage; None outside of one, and where an audit has ended and its ledger cannot be asked any more."""
     failures: tuple[Failure, ...] = ()
     """Why shards of that stage were given up, the most frequent cause first."""
-    spent: TokensSpent = TokensSpent()
+    spent: TokensSpent | None = None
+    """None where that is not known: the ledger does not have it, and nothing is on record."""
     rate: float | None = None
     """Trials a second that ended of late; only while the audit is watched."""
     eta_s: float | None = None

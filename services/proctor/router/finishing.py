@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from proctor.domain.levels import MAX_FAILED_SHARE
+from proctor.domain.log_origin import LOG_BACKEND
 from proctor.domain.trial import Shard
 from proctor.router.audit import AuditView
-from proctor.router.plan import too_many_dead
+from proctor.router.shortfall import Shortfall, commonest_words, shortfalls
 from proctor.router.stages.outcome import StageOutcome
-from proctor.router.stages.stage import NOTHING_TO_ASK, Ending, StageUnderWay
+from proctor.router.stages.stage import NOTHING_TO_ASK, Ending, Stage, StageUnderWay
 from proctor.runtime.artifacts.store import ArtifactStore, get_model
 
 
@@ -17,8 +21,44 @@ def ending(audit: AuditView, stage: StageUnderWay, outcome: StageOutcome, store:
     """
     if not outcome.entries:
         return Ending(failure=NOTHING_TO_ASK)
-    shards = (get_model(store, entry.digest, Shard) for entry in outcome.entries)
-    if outcome.dead and too_many_dead(shards, outcome.causes):
-        lost = f"{outcome.n_dead} of {outcome.n_trials} trials got no answer"
-        return Ending(failure=f"{stage.model}: {lost}; the last failure: {outcome.dead[-1].cause}")
+    refused = _refused(audit, stage.stage, outcome)
+    if short := _shortfalls(outcome, refused, store):
+        return Ending(failure=f"{stage.model}: {_why(outcome, refused, short, store)}")
     return stage.stage.ending(audit, outcome, store)
+
+
+def failed_by_refusals(audit: AuditView, stage: Stage, outcome: StageOutcome, store: ArtifactStore) -> bool:
+    """Whether a stage that has ended fails its audit for what was refused, so that going on is to ask that again."""
+    refused = _refused(audit, stage, outcome)
+    return bool(refused and _shortfalls(outcome, refused, store))
+
+
+def _refused(audit: AuditView, stage: Stage, outcome: StageOutcome) -> Mapping[str, int]:
+    """Shard id → trials that were refused, where that may fail the audit.
+
+    Whoever made a rewording stage counts its own; and what a log does not hold is nobody's refusal, to be mended by
+    nobody: the protocol channel says how much is missing.
+    """
+    if not stage.graded or stage.endpoint(audit).backend == LOG_BACKEND:
+        return {}
+    return outcome.refused
+
+
+def _shortfalls(outcome: StageOutcome, refused: Mapping[str, int], store: ArtifactStore) -> tuple[Shortfall, ...]:
+    dead = {entry.shard_id: entry.n_trials for entry in outcome.entries if entry.shard_id in outcome.causes}
+    if not dead and not refused:
+        return ()
+    return shortfalls((get_model(store, entry.digest, Shard) for entry in outcome.entries), {**dead, **refused})
+
+
+def _why(outcome: StageOutcome, refused: Mapping[str, int], short: tuple[Shortfall, ...], store: ArtifactStore) -> str:
+    missing = outcome.n_dead + sum(refused.values())
+    lost = f"{missing} of {outcome.n_trials} trials got no answer"
+    if not refused:
+        return f"{lost}; the last failure: {outcome.dead[-1].cause}"
+    arms = ", ".join(map(str, short))
+    return (
+        f"{lost} ({arms}), and past {MAX_FAILED_SHARE:.0%} of an arm there is no decision; most often: "
+        f"{commonest_words(outcome, refused, store)}. Mend that and start the audit again: it goes on with what was "
+        "answered"
+    )

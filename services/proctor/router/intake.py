@@ -37,7 +37,7 @@ def take_in(dispatcher: Dispatcher, message: ShardsAnswered) -> None:
     """
     said = [answer for answer in message.answers if answer.completions is not None]
     answers = [
-        Answer(one.shard_id, one.completions, one.input_tokens, one.output_tokens)
+        Answer(one.shard_id, one.completions, one.input_tokens, one.output_tokens, one.n_refused)
         for one in said
         if one.completions is not None
     ]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from proctor.domain.canonical import short_id
 from proctor.domain.item import Item, Variant
-from proctor.domain.levels import MAX_FAILED_SHARE
 from proctor.domain.suite import PromptSection
 from proctor.domain.trial import Arm, Shard, Trial
 from proctor.router.pools.packs import SHARD_PROMPT_BYTES, SHARD_TRIALS
@@ -127,19 +125,6 @@ class StoredShard(NamedTuple):
     arm: Arm
     n_trials: int
     digest: str
-
-
-def too_many_dead(shards: Iterable[Shard], dead: Collection[str]) -> bool:
-    """Whether so much of an arm was given up that no decision but review could come of what was answered.
-
-    Such an audit is better left open: started again, it asks for what is missing, and a decision ends it. The same
-    share bounds what a round of rewordings may lose: an endpoint that is down is mended, not audited around.
-    """
-    asked, lost = Counter[Arm](), Counter[Arm]()
-    for shard in shards:
-        asked[shard.arm] += len(shard.trials)
-        lost[shard.arm] += len(shard.trials) if shard.shard_id in dead else 0
-    return any(lost[arm] > MAX_FAILED_SHARE * asked[arm] for arm in asked)
 
 
 def shard_of(trials: Sequence[Trial]) -> Shard:

@@ -31,12 +31,15 @@ from proctor.domain.messages import (
 from proctor.domain.suite_plugins import hold_installed
 from proctor.router import intake, rewrites, searching
 from proctor.router import reconcile as reconciling
+from proctor.router.audit import AuditView
 from proctor.router.awaited import PROBE_EVERY_S, probe_again
 from proctor.router.barring import Barrier
 from proctor.router.dispatch import Dispatcher
+from proctor.router.finishing import failed_by_refusals
 from proctor.router.ledger.store import Ledger
 from proctor.router.pools.store import Pools
-from proctor.router.stages.registry import ledger_stage, state_to_go_on_in
+from proctor.router.stages.outcome import stage_outcome
+from proctor.router.stages.registry import ledger_stage, stage_of, state_to_go_on_in
 from proctor.router.states import Cause, before
 from proctor.runtime.artifacts.store import put_model
 from proctor.runtime.messaging.events import publish_decision
@@ -120,7 +123,7 @@ def start(message: StartAudit) -> None:
         _fail(message, str(error))
         return
     if stage is not None:
-        dispatcher.ledger.restart(audit.audit_id, stage)
+        dispatcher.ledger.restart(audit.audit_id, stage, ask_refused=_failed_by_refusals(dispatcher, audit, stage))
     # Whoever starts it again wants it to go on with what the ledger has, however little that is.
     changes: dict[str, Any] = {} if audit.inputs.planned_stage is None else {"planned_stage": None}
     if audit.inputs.variants is None and audit.inputs.proposed is None:
@@ -134,6 +137,14 @@ def start(message: StartAudit) -> None:
     dispatcher.searches.start_again(audit)
     if dispatcher.advance(audit, Cause.STARTED, AuditState.PROBING, **changes):
         dispatcher.ask(audit.audit_id)
+
+
+def _failed_by_refusals(dispatcher: Dispatcher, audit: AuditView, stage: str) -> bool:
+    """Whether what was refused is to be asked again: it is what the audit failed by, and may be mended by now."""
+    if not dispatcher.ledger.is_complete(audit.audit_id, stage):
+        return False
+    outcome = stage_outcome(dispatcher.ledger, audit.audit_id, stage)
+    return failed_by_refusals(audit, stage_of(stage), outcome, dispatcher.artifacts)
 
 
 @handles(EndpointProbed, given_up=_fail)
@@ -158,7 +169,7 @@ def endpoint_probed(message: EndpointProbed) -> None:
             "start a new audit with that version, or point the endpoint at this one",
         )
         return
-    dispatcher.pools.worked(audit.inputs.endpoint.pool)
+    dispatcher.pools.ready(audit.inputs.endpoint.pool)
     state = state_to_go_on_in(audit)
     if dispatcher.advance(
         audit,

@@ -7,7 +7,7 @@ from typing import Any
 #: As `record.lua`, with a counter (kept under `fired`) in place of set membership. KEYS and ARGV are the same.
 _RECORD = """
 local outcomes = {}
-for i = 3, #ARGV, 4 do
+for i = 3, #ARGV, 5 do
   local new = redis.call('HSETNX', KEYS[6], ARGV[i], ARGV[i + 1])
   if new == 1 then
     local trials = string.match(redis.call('HGET', KEYS[3], ARGV[i]), '^%d+ (%d+)')
@@ -17,7 +17,7 @@ for i = 3, #ARGV, 4 do
   end
   redis.call('ZREM', KEYS[5], ARGV[i])
   redis.call('ZREM', KEYS[4], ARGV[i])
-  local answered = redis.call('INCR', KEYS[8])
+  local answered = redis.call('INCR', KEYS[9])
   outcomes[#outcomes + 1] = answered == redis.call('HLEN', KEYS[3]) and 'complete' or 'recorded'
 end
 for _, key in ipairs(KEYS) do redis.call('EXPIRE', key, ARGV[1]) end
@@ -48,6 +48,6 @@ def plant(service: str) -> None:
     def settled(self: LedgerReading, audit_id: str, stage: str) -> Settled:
         # Nor is it looked whether what has ended is whole.
         entries, done = self.entries(audit_id, stage), self.done(audit_id, stage)
-        return Settled(tuple(entries), done, self.dead(audit_id, stage), self.graded(audit_id, stage))
+        return Settled(tuple(entries), done, self.dead(audit_id, stage), {}, self.graded(audit_id, stage))
 
     Ledger.standing, Ledger.settled = counted_out, settled  # type: ignore[method-assign]

@@ -35,10 +35,10 @@ def show(audit_id: str, server: str | None, home: Path, output: str) -> None:
       proctor audit show 3f2a --server grpc://audits.example:50061 --format json
 
     JSON keys: audit_id, suite, model_id, state, paused, priority, detail, created_at, stage, trials (planned, done,
-    under_way, dead), failures[] (cause, shards), spent (trials, input_tokens, output_tokens), rate, eta_s, away_s,
-    services_away[], searching, decision (outcome, scope, reasons[], report_path, report_digest, registry_version,
-    stands (outcome, kind, by (name, via), reason, reference, at, expires_at, sequence)), submitter. `outcome` is what
-    was decided, and `stands` what holds now.
+    under_way, dead), failures[] (cause, shards), spent (trials, input_tokens, output_tokens; null where it is not
+    known), rate, eta_s, away_s, services_away[], searching, decision (outcome, scope, reasons[], report_path,
+    report_digest, registry_version, stands (outcome, kind, by (name, via), reason, reference, at, expires_at,
+    sequence)), submitter. `outcome` is what was decided, and `stands` what holds now.
     """
     with desk(home, server) as audits:
         status = audits.status(audit_id)
@@ -192,7 +192,9 @@ def print_status(status: AuditStatus) -> None:
         say(f"  {workers_away(status)}: it waits for one")
     if status.searching and status.state is not AuditState.SCORING:
         say("  training data are being searched for its items; it decides once that is done, too")
-    if status.spent.trials:
+    if status.spent is None:
+        say("  asked so far: not known; the ledger that counts it does not answer, or has forgotten it")
+    elif status.spent.trials:
         spent = status.spent
         tokens = f"{spent.input_tokens:,} prompt tokens and {spent.output_tokens:,} answer tokens"
         say(f"  asked so far: {spent.trials:,} trials, {tokens}")

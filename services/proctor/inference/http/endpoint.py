@@ -169,7 +169,7 @@ class HttpEndpoint:
                 if reply.status == 200:
                     return reply.body
                 self._not_before = max(self._not_before, time.monotonic() + reply.wait_s)
-                failure = refusal(self._spec.url, reply)
+                failure = refusal(self._spec.url, reply, asked=request.body)
                 over = attempt >= _MAX_ATTEMPTS or not failure.retryable
                 if over or patience.is_over(away=failure.unavailable):
                     raise failure

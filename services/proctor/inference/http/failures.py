@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from proctor.inference.worker.backend import TrialFailure, printable
+from proctor.inference.worker.server_faults import engine_died, lacks_memory
 
 #: Statuses that say "later": too many requests, and a server or its proxy in trouble.
 RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
@@ -34,17 +35,25 @@ def unauthorised(url: str, status: int) -> str:
     return f"{url} answered {status}: it wants another API key; set PROCTOR_API_KEY for the inference worker"
 
 
-def refusal(url: str, reply: HttpReply) -> TrialFailure:
-    """The failure that a reply other than 200 stands for."""
+def refusal(url: str, reply: HttpReply, *, asked: bytes = b"") -> TrialFailure:
+    """The failure that a reply other than 200 stands for.
+
+    Args:
+        url: the endpoint's.
+        reply: what came.
+        asked: the body of the request, which the reply may repeat.
+    """
     if reply.status in (401, 403):
         return TrialFailure(unauthorised(url, reply.status), retryable=False)
     if 300 <= reply.status < 400:
         return TrialFailure(f"{url} answered with a redirect ({reply.status}), which is not followed", retryable=False)
-    said = printable(reply.body[:600].decode("utf-8", "replace"))
+    words = reply.body.decode("utf-8", "replace")
+    died = engine_died(words, asked=asked)
+    passing = reply.status in RETRYABLE_STATUSES
     return TrialFailure(
-        f"{url} answered {reply.status}: {said}",
-        retryable=reply.status in RETRYABLE_STATUSES,
-        unavailable=reply.status in RETRYABLE_STATUSES and reply.status >= 500,
+        f"{url} answered {reply.status}: {printable(words[:600])}",
+        retryable=died or passing or lacks_memory(words, asked=asked),
+        unavailable=died or (passing and reply.status >= 500),
     )
 
 

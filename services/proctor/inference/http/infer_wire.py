@@ -16,6 +16,7 @@ from proctor.domain.members import repeated_name
 from proctor.domain.trial import FinishReason, Trial
 from proctor.inference.http.reply_bounds import load_json
 from proctor.inference.worker.backend import Answer, TrialFailure, check_version, printable
+from proctor.inference.worker.server_faults import engine_died
 
 _FINISH_REASONS: dict[str, FinishReason] = {"stop": "stop", "length": "length"}
 _MAX_COUNT = 1 << 53
@@ -49,7 +50,9 @@ def read_answer(payload: bytes, trial: Trial, spec: EndpointSpec) -> Answer:
     if "response" not in data:
         said = next((data[name] for name in ("error", "detail", "message") if isinstance(data.get(name), str)), "")
         raise TrialFailure(
-            "the answer has no response" + (f": {printable(said)[:300]}" if said else ""), retryable=True
+            "the answer has no response" + (f": {printable(said)[:300]}" if said else ""),
+            retryable=True,
+            unavailable=engine_died(said[:300]),
         )
     text = data["response"]
     if not isinstance(text, str):

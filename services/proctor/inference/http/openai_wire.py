@@ -9,6 +9,7 @@ from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.trial import Decoding, FinishReason
 from proctor.inference.http.reply_bounds import load_json
 from proctor.inference.worker.backend import Answer, TrialFailure, printable
+from proctor.inference.worker.server_faults import engine_died
 
 _FINISH_REASONS: dict[object, FinishReason] = {"stop": "stop", "length": "length"}
 
@@ -49,7 +50,9 @@ def read_answer(payload: bytes, *, chat: bool) -> Answer:
     choices = data.get("choices") if isinstance(data, dict) else None
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         said = _said(data.get("error")) if isinstance(data, dict) else ""
-        raise TrialFailure("the response has no choices" + (f": {said}" if said else ""), retryable=True)
+        raise TrialFailure(
+            "the response has no choices" + (f": {said}" if said else ""), retryable=True, unavailable=engine_died(said)
+        )
     choice = choices[0]
     if chat:
         message = choice.get("message")

@@ -15,6 +15,7 @@ from proctor.domain.trial import Decoding, FinishReason
 from proctor.inference.triton.facts import ModelFacts
 from proctor.inference.triton.tensors import LENGTH, packed, request_tensors
 from proctor.inference.worker.backend import TrialFailure, printable
+from proctor.inference.worker.server_faults import engine_died, lacks_memory
 
 #: What Triton says of a model that it has taken down, which it does first of all when it ends: it has answered no
 #: request by that. Of a model that it never had it says "is not found".
@@ -31,7 +32,6 @@ _PASSING = (
     "timeout",
     "timed out",
     "cancelled",
-    "out of memory",
     "shutting",
     STOPPING,
     "rst_stream",
@@ -109,11 +109,12 @@ def worded_failure(message: str) -> TrialFailure:
     Words that are not known to be a server's fault are no proof that they are a prompt's: see `TrialFailure.doubtful`.
     """
     lowered = message.lower()
-    passing = any(word in lowered for word in _PASSING)
+    died = engine_died(message)
+    passing = died or lacks_memory(message) or any(word in lowered for word in _PASSING)
     return TrialFailure(
         printable(message) or "unnamed error",
         retryable=passing,
-        unavailable=any(word in lowered for word in _AWAY),
+        unavailable=died or any(word in lowered for word in _AWAY),
         doubtful=not passing,
     )
 

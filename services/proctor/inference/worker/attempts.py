@@ -147,6 +147,7 @@ class Attempts:
             n_trials=len(trials),
             input_tokens=sum(completion.input_tokens or 0 for completion in completions),
             output_tokens=sum(completion.output_tokens or 0 for completion in completions),
+            n_refused=sum(completion.error is not None for completion in completions),
         )
 
     async def _stored(self, completions: CompletionSet) -> str:

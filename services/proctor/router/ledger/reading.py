@@ -100,17 +100,19 @@ class LedgerReading(ScriptedRedis):
             StoreError: when it has not: keys of it were lost since it was seen to.
         """
         pipe = self._pipeline()
-        for name in ("plan", "done", "dead", "graded"):
+        for name in ("plan", "done", "dead", "refused", "graded"):
             pipe.hgetall(keys_of(audit_id, stage)[name])
         pipe.hget(keys_of(audit_id, stage)["parts"], "planned")
-        plan, done, dead, graded, trials = self._reply(pipe)
+        plan, done, dead, refused, graded, trials = self._reply(pipe)
         entries = _in_order(plan)
         open_still = [one.shard_id for one in entries if one.shard_id not in done and one.shard_id not in dead]
         if open_still or sum(one.n_trials for one in entries) != int(trials or -1):
             raise StoreError(
                 f"stage {stage} of audit {audit_id} has ended, and not all of it is in the ledger any more"
             )
-        return Settled(entries, done, dead, _graded(graded))
+        trials_of = {one.shard_id: one.n_trials for one in entries if one.shard_id in done}
+        refusals = {shard: min(int(n), trials_of[shard]) for shard, n in refused.items() if shard in trials_of}
+        return Settled(entries, done, dead, refusals, _graded(graded))
 
     def leases(self, audit_id: str, stage: str) -> list[str]:
         """Ids of the shards under way, the one whose lease ends first at the front."""

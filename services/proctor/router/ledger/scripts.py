@@ -9,7 +9,7 @@ from proctor.runtime.redis.script import Script, ShardId
 
 AuditKey = Literal["stages", "asked", "spent"]
 StageKey = Literal[
-    "parts", "plan", "queue", "leases", "attempts", "failures", "losses", "done", "dead", "graded", "fired"
+    "parts", "plan", "queue", "leases", "attempts", "failures", "losses", "done", "dead", "refused", "graded", "fired"
 ]
 LedgerKey = AuditKey | StageKey
 AUDIT_KEYS: Final[tuple[AuditKey, ...]] = get_args(AuditKey)
@@ -90,6 +90,7 @@ class RestartArguments(NamedTuple):
 
     ttl_s: int
     stage: str
+    ask_refused: Literal[0, 1]
 
 
 class OverdueArguments(NamedTuple):
@@ -149,7 +150,7 @@ LEASE = Script[LedgerKey, LeaseArguments, ShardId, list[LeasedShard]](
 RECORD = Script[LedgerKey, RecordArguments, Answer, list[Recorded]](
     _PACKAGE,
     "record",
-    keys=("spent", "parts", "plan", "queue", "leases", "done", "dead", "fired"),
+    keys=("spent", "parts", "plan", "queue", "leases", "done", "dead", "refused", "fired"),
     arguments=RecordArguments,
     row=Answer,
     parts=("ending",),
@@ -182,7 +183,7 @@ HAND_BACK = Script[LedgerKey, HandBackArguments, Attempt, int](
 RESTART = Script[LedgerKey, RestartArguments, Never, int](
     _PACKAGE,
     "restart",
-    keys=("spent", "parts", "plan", "queue", "leases", "failures", "losses", "done", "dead", "fired"),
+    keys=("spent", "parts", "plan", "queue", "leases", "failures", "losses", "done", "dead", "refused", "fired"),
     arguments=RestartArguments,
     reply=int,
 )

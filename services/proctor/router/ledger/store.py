@@ -17,6 +17,7 @@ stages, and each stage its own plan and its own end. A stage is planned in *part
 | `proctor:{audit}:<stage>:losses` | hash | shard id → attempts that were lost |
 | `proctor:{audit}:<stage>:done` | hash | shard id → digest of its completions |
 | `proctor:{audit}:<stage>:dead` | hash | shard id → why it was given up |
+| `proctor:{audit}:<stage>:refused` | hash | id of an answered shard → trials of it that ended with an error for good |
 | `proctor:{audit}:<stage>:graded` | hash | digest of a shard → "completions grades", digests both |
 | `proctor:{audit}:<stage>:fired` | string | set once, when every shard of all parts is done or dead |
 
@@ -195,16 +196,19 @@ class Ledger(LedgerReading):
             scripts.HAND_BACK, keys_of(audit_id, stage).__getitem__, scripts.HandBackArguments(KEY_TTL_S), rows
         )
 
-    def restart(self, audit_id: str, stage: str) -> int:
+    def restart(self, audit_id: str, stage: str, *, ask_refused: bool = False) -> int:
         """Queue everything of a stage that is not answered, its setbacks forgotten; returns how many shards that is.
 
         One stage, and not all of an audit's: what a stage that has ended lost is part of what the next was made from.
         Attempts are counted on, so that what comes of those before the restart is stale. Where what was spent was lost,
         the trials that are answered are counted again, without their tokens.
+
+        Args:
+            ask_refused: whether shards of which trials were refused are asked again, too. A trial counts once all the
+                same; tokens that their answers used stay spent.
         """
-        return self._run(
-            scripts.RESTART, keys_of(audit_id, stage).__getitem__, scripts.RestartArguments(KEY_TTL_S, stage)
-        )
+        arguments = scripts.RestartArguments(KEY_TTL_S, stage, 1 if ask_refused else 0)
+        return self._run(scripts.RESTART, keys_of(audit_id, stage).__getitem__, arguments)
 
     def note_graded(self, audit_id: str, stage: str, graded: Mapping[str, tuple[str, str]]) -> None:
         """Note grades: digest of a shard → digests of the completions that were graded, and of their grades."""
@@ -235,9 +239,9 @@ class Ledger(LedgerReading):
 
 
 def _counted(answer: Answer | tuple[str, str, int, int]) -> Answer:
-    """An answer whose tokens are counts. What an endpoint reports is what it likes."""
-    shard_id, completions, *tokens = answer
-    return Answer(shard_id, completions, *(min(max(count, 0), MAX_SHARD_TOKENS) for count in tokens))
+    """An answer whose counts are counts. What an endpoint reports of its tokens is what it likes."""
+    shard_id, completions, *counts = answer
+    return Answer(shard_id, completions, *(min(max(count, 0), MAX_SHARD_TOKENS) for count in counts))
 
 
 def _entry(shard: PlannedShard) -> scripts.Entry:

@@ -63,6 +63,8 @@ class Answer(NamedTuple):
     """Digest of the CompletionSet."""
     input_tokens: int = 0
     output_tokens: int = 0
+    n_refused: int = 0
+    """Trials that ended with an error for good."""
 
 
 class Parts(NamedTuple):
@@ -103,6 +105,8 @@ class Settled(NamedTuple):
     """Shard id → digest of its completions."""
     dead: Mapping[str, str]
     """Shard id → why it was given up."""
+    refused: Mapping[str, int]
+    """Id of an answered shard → how many of its trials ended with an error for good, where any did."""
     graded: Mapping[str, tuple[str, str]]
     """Digest of a shard → digests of the completions that were graded, and of their grades."""
 

@@ -78,6 +78,13 @@ class UnreachableArguments(NamedTuple):
     """By which the wait is longer, for jitter."""
 
 
+class ReadyArguments(NamedTuple):
+    """Of `ready`."""
+
+    ttl_s: int
+    first_wait_ms: int
+
+
 class WorkArguments(NamedTuple):
     """Of `work`."""
 
@@ -152,10 +159,13 @@ UNREACHABLE = Script[PoolKey, UnreachableArguments, Never, Outage](
     parts=("breaker",),
     reply=_outage,
 )
+READY = Script[PoolKey, ReadyArguments, Never, object](
+    _PACKAGE, "ready", keys=("breaker",), arguments=ReadyArguments, reply=bool
+)
 AWAY_FOR = Script[PoolKey, NoArguments, Never, float | None](
     _PACKAGE, "away_for", keys=("breaker",), arguments=NoArguments, reply=_seconds
 )
 WORK = Script[SharedKey, WorkArguments, Never, dict[str, int]](
     _PACKAGE, "work", keys=("working",), arguments=WorkArguments, reply=_work
 )
-SCRIPTS: Final = (CLAIM, SETTLE, LEAVE, HELD, SWEEP, UNREACHABLE, AWAY_FOR, WORK)
+SCRIPTS: Final = (CLAIM, SETTLE, LEAVE, HELD, SWEEP, UNREACHABLE, READY, AWAY_FOR, WORK)

@@ -112,7 +112,7 @@ class Pools(ScriptedRedis):
 
         While the servers are away nothing is granted until the wait is over. Then one shard is, to probe: the first
         that was not among those without an answer, if there is one. Nothing else is until what came of it is known
-        (`settle`, `worked`, `unreachable`, `release`) or its wait is over too.
+        (`settle`, `unreachable`, `release`) or its wait is over too.
 
         Args:
             shard_ids: that could be handed out now, the first ones first; none, to learn who is waiting.
@@ -147,7 +147,11 @@ class Pools(ScriptedRedis):
         seconds: float = 0.0,
         output_tokens: int = 0,
     ) -> None:
-        """`release`, `note_pace` and, where an answer came, `worked`: all that follows an answer, in one round trip."""
+        """`release` and `note_pace`, and an outage's end where an answer came: all that follows one, in one round trip.
+
+        Args:
+            worked: whether a prompt was answered: the servers are there.
+        """
         timed = n_trials > 0 and math.isfinite(seconds) and seconds > 0
         arguments = scripts.SettleArguments(
             ttl_s=KEY_TTL_S,
@@ -168,9 +172,13 @@ class Pools(ScriptedRedis):
         """Note how long a message of `n_trials` took. What took no time, or had no trials, says nothing."""
         self.settle(pool, "", "", (), n_trials=n_trials, seconds=seconds, output_tokens=output_tokens)
 
-    def worked(self, pool: str) -> None:
-        """An answer came: the servers are there."""
-        self.settle(pool, "", "", (), worked=True)
+    def ready(self, pool: str) -> None:
+        """The servers say that they are ready: where they were away, a shard probes now whether they answer.
+
+        An engine may have died in a server that stays ready, so this ends no outage. It counts from now on.
+        """
+        arguments = scripts.ReadyArguments(_OUTAGE_MEMORY_S, milliseconds(FIRST_WAIT))
+        self._run(scripts.READY, _keys(pool), arguments)
 
     def leave(self, pool: str, audit_id: str) -> None:
         """An audit wants nothing more and holds nothing.

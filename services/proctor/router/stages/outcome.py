@@ -41,6 +41,8 @@ class StageOutcome(NamedTuple):
     """Shard id → digest of its completions."""
     causes: Mapping[str, str]
     """Shard id → why it was given up."""
+    refused: Mapping[str, int]
+    """Id of an answered shard → how many of its trials ended with an error for good, where any did."""
     grades: Mapping[str, tuple[str, str]]
     """Digest of a shard → digests of the completions that were graded, and of their grades."""
 
@@ -92,4 +94,4 @@ def stage_outcome(ledger: Ledger, audit_id: str, stage: str) -> StageOutcome:
         StoreError: when not all of it is in the ledger any more.
     """
     settled = ledger.settled(audit_id, stage)
-    return StageOutcome(settled.entries, settled.done, settled.dead, settled.graded)
+    return StageOutcome(settled.entries, settled.done, settled.dead, settled.refused, settled.graded)

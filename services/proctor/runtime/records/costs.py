@@ -72,6 +72,14 @@ class Costs:
             return
 
     @outlasting
+    def of_audit(self, audit_id: str) -> Usage | None:
+        """What an audit used by the time at which it last stopped; None where nothing is noted."""
+        wanted = sa.select(AUDIT_COSTS).where(AUDIT_COSTS.c.audit_id == audit_id)
+        with self._engine.connect() as connection:
+            noted = [_used(row) for row in connection.execute(wanted).mappings()]
+        return Usage.total(noted) if noted else None
+
+    @outlasting
     def of_month(self, month: str, *, submitter: str | None = None) -> list[CostLine]:
         """What was used in a month, by submitter, suite and model."""
         whose = (AUDIT_COSTS.c.submitter, AUDIT_COSTS.c.suite_id, AUDIT_COSTS.c.model_id)
