@@ -149,6 +149,7 @@ CHANGES = [
     _change("scoring_config.method", "per_item_t_test"),
     _change("scoring_config.confidence_level", 0.9),
     _change("scoring_config.guess_chance", 0.1),
+    _change("scoring_config.max_cut_short_pct", 5.0),
     _change("scoring_config.required_channels", ["perturbation", "protocol", "noise"]),
     _change("governance.profile", "strict"),
     _change("governance.audit_owner", "other", subject=True),
@@ -215,6 +216,7 @@ PLUGINS = {"protocol_config.stages"}
 NOT_WRITTEN = {
     "governance.profile", "governance.approval_expires_after_days", "governance.approval_ends_when_superseded",
     "perturbation_config.min_margin", "dataset_config.cluster_field", "decoding_config.replicates",
+    "scoring_config.max_cut_short_pct",
 }  # fmt: skip
 #: Of a section that is absent by default.
 _OPTIONAL = (f"{_CHECK}.", "fresh_config.", "exposure_config.", "control_config.")

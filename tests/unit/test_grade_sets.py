@@ -42,6 +42,26 @@ def test_an_error_row_has_no_grade_and_is_not_truncated() -> None:
     assert (grades.outcomes, grades.truncated) == ((None,), (False,))
 
 
+def test_an_answer_is_cut_short_where_it_is_not_right_and_did_not_stand_before_the_cut() -> None:
+    texts = ("#### 5\nQuestion: How", "there are 5 and", "", "there are 4")
+    asked = [trial(replicate=place) for place in range(len(texts))]
+    rows = [(one, said(one, text, finish_reason="length")) for one, text in zip(asked, texts, strict=True)]
+    stopped = trial("b")
+    grades = graded(*rows, (stopped, said(stopped, "there are 4 and")))
+    assert grades.truncated == (True, True, True, True, False)
+    assert grades.cut_short == (False, True, True, False, False)
+
+
+def test_grades_of_before_cuts_were_looked_into_are_made_anew_where_there_were_any() -> None:
+    asked = trial()
+    cut, whole = (graded((asked, said(asked, "5", finish_reason=how))) for how in ("length", "stop"))
+    assert cut.cut_short == (True,)
+    assert fits(cut, ANSWERED, NUMERIC.extractor)
+    assert not fits(cut.model_copy(update={"cut_short": ()}), ANSWERED, NUMERIC.extractor)
+    assert "cut_short" not in whole.plain()
+    assert fits(whole, ANSWERED, NUMERIC.extractor)
+
+
 @given(st.lists(st.sampled_from(["4", "5", "", "four", "it is 4.0", "4 or 5", "#### 4"]), min_size=1, max_size=9))
 def test_a_shard_is_worth_what_its_answers_are_worth_one_by_one(texts: list[str]) -> None:
     asked = [trial(replicate=place) for place in range(len(texts))]

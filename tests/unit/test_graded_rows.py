@@ -34,6 +34,15 @@ def test_rows_are_counted_by_what_became_of_them() -> None:
     assert (tally.failed, tally.given_up, tally.truncated) == (1, 1, 1)
 
 
+def test_answers_that_were_cut_short_are_told_apart_from_those_that_stood_before_the_cut() -> None:
+    short, settled = trial(), trial("b")
+    rows = rows_of(
+        graded((short, said(short, "5 and", finish_reason="length"))),
+        graded((settled, said(settled, "#### 4\nand", finish_reason="length"))),
+    )
+    assert [(one.truncated, one.cut_short) for one in rows.answers(direct=True)] == [(True, True), (True, False)]
+
+
 def test_direct_answers_and_those_behind_routers_are_told_apart() -> None:
     asked, routed = trial(), trial("b", arm=Arm.NOISY_ROUTER_2)
     rows = rows_of(graded((asked, said(asked))), graded((routed, said(routed, "5"))))

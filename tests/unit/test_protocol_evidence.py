@@ -17,10 +17,19 @@ from proctor.evidence.protocol.channel import fisher_two_sided, protocol_evidenc
 ARMS = ("canonical", "perturbed")
 
 
-def rows(arm: Arm, n: int, *, variants: int = 1, truncated: int = 0, invalid: int = 0, failed: int = 0) -> list[Answer]:
+def rows(
+    arm: Arm, n: int, *, variants: int = 1, truncated: int = 0, cut_short: int = 0, invalid: int = 0, failed: int = 0
+) -> list[Answer]:
+    truncated = max(truncated, cut_short)
     outcomes = [None] * failed + [Outcome.INVALID] * invalid + [Outcome.CORRECT] * (n - failed - invalid)
     return [
-        Answer(arm, f"item-{i // variants:04d}", outcome, truncated=failed <= i < failed + truncated)
+        Answer(
+            arm,
+            f"item-{i // variants:04d}",
+            outcome,
+            truncated=failed <= i < failed + truncated,
+            cut_short=failed <= i < failed + cut_short,
+        )
         for i, outcome in enumerate(outcomes)
     ]
 
@@ -62,6 +71,42 @@ def test_a_large_difference_by_chance_is_left_to_the_intervals() -> None:
 def test_a_token_limit_of_one_that_cuts_every_answer_alike_is_comparable() -> None:
     found = check(rows(Arm.CANONICAL, 100, truncated=100), rows(Arm.PERTURBED, 300, variants=3, truncated=300))
     assert found.verdict is Verdict.CLEAN
+
+
+def test_more_than_a_fifth_of_answers_cut_short_is_invalid_though_the_arms_are_cut_alike() -> None:
+    found = check(rows(Arm.CANONICAL, 39, cut_short=33), rows(Arm.PERTURBED, 39, cut_short=33))
+    assert found.verdict is Verdict.INVALID
+    assert len(found.reasons) == 2
+    assert found.reasons[0] == (
+        "84.62 % of the 39 answers of arm canonical were cut at the token limit before an answer stood in them, more "
+        "than 20 %: what the model would have answered is not known. Raise the token limit "
+        "(decoding_config.max_tokens); where the model goes on after its answer, name the text at which an answer ends "
+        "in decoding_config.stop."
+    )
+    assert found.arms[0].n_cut_short == 33
+
+
+def test_a_fifth_itself_is_comparable_and_counted() -> None:
+    found = check(rows(Arm.CANONICAL, 100, cut_short=20), rows(Arm.PERTURBED, 300, variants=3, cut_short=60))
+    assert found.verdict is Verdict.CLEAN
+    assert [arm.n_cut_short for arm in found.arms] == [20, 60]
+
+
+def test_a_share_is_of_the_answers_that_came_back() -> None:
+    found = check(rows(Arm.CANONICAL, 100, cut_short=20, failed=1), rows(Arm.PERTURBED, 100, cut_short=20))
+    assert found.verdict is Verdict.INVALID
+    assert "of the 99 answers of arm canonical" in found.reasons[0]
+
+
+@given(st.integers(1, 60), st.data())
+def test_one_more_answer_cut_short_in_every_arm_never_makes_arms_comparable(n: int, data: st.DataObject) -> None:
+    short = data.draw(st.integers(0, n - 1))
+
+    def verdict(cut: int) -> Verdict:
+        return check(rows(Arm.CANONICAL, n, cut_short=cut), rows(Arm.PERTURBED, n, cut_short=cut)).verdict
+
+    if verdict(short) is Verdict.INVALID:
+        assert verdict(short + 1) is Verdict.INVALID
 
 
 def test_an_arm_that_is_mostly_unreadable_is_invalid_even_when_the_other_is_too() -> None:

@@ -29,6 +29,8 @@ class ArmAccuracy(Frozen):
     n_invalid: int
     n_errors: int
     n_truncated: int
+    n_cut_short: int = Field(default=0, exclude_if=lambda n: n == 0)
+    """Truncated before an answer stood in them, and not right; not written where there is none."""
 
 
 class ItemGroups(Frozen):

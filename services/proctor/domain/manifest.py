@@ -116,6 +116,9 @@ class GradeSet(Frozen):
     """None for an error row: nothing came back."""
     truncated: tuple[bool, ...]
     """Whether the answer ended at the ceiling of tokens."""
+    cut_short: tuple[bool, ...] = added((), since=2)
+    """Whether it ended there before its answer stood in it, and is not right; empty where no answer is truncated, and
+    where an earlier Proctor graded."""
 
 
 class DeadShard(Frozen):

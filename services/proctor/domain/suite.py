@@ -264,6 +264,10 @@ class ScoringSection(Frozen):
     """Level of every confidence interval, as a fraction."""
     guess_chance: float | None = Field(default=None, ge=0.0, lt=1.0)
     """Chance that a guess is right; by default 1/options for multiple choice, unknown otherwise."""
+    # Not written where it is the default, so that suites keep the fingerprints of the time before it.
+    max_cut_short_pct: Percent = Field(default=2.0, exclude_if=lambda pct: pct == 2.0)
+    """Answers of an arm that may be cut at the token limit before an answer stands in them, in percent; beyond it the
+    report says so and what to raise, and beyond 20 the comparison is invalid."""
     required_channels: tuple[ChannelName, ...] = ALWAYS_REQUIRED
     """Channels of evidence without which nothing is approved, beside those that governance.profile requires."""
 

@@ -31,6 +31,8 @@ class Answer(NamedTuple):
     outcome: Outcome | None
     """None for an error row: nothing came back."""
     truncated: bool = False
+    cut_short: bool = False
+    """Truncated before an answer stood in it, and not right: nobody knows what it would have said."""
 
 
 class Exclusion(NamedTuple):

@@ -13,7 +13,7 @@ from proctor.domain.item import Item
 from proctor.domain.labels import LabelScheme
 from proctor.domain.trial import Outcome
 from proctor.grading.constraints import Constraint, checked, is_constraints, parse_constraints
-from proctor.grading.letters import chosen_option, normalised
+from proctor.grading.letters import chosen_option, names_option, normalised
 from proctor.grading.numbers import boxed, final_number, number_text, plain_notation, whole_number_text
 from proctor.grading.phrases import after_answer, as_the_article, behind_hashes, flexible_number
 from proctor.grading.programs import code_in, is_tests, parse_tests
@@ -43,6 +43,8 @@ class Extractor(NamedTuple):
     judge: Callable[[str, str], Outcome] | None = None
     """(extracted, target) -> what the answer is worth, in place of `agrees`, where judging can fail to come to a
     result."""
+    settled: Callable[[str, tuple[str, ...], LabelScheme | None], bool] | None = None
+    """(text, choices, labels) -> whether the answer stands whatever follows the text, where trying does not tell."""
 
 
 @lru_cache(maxsize=4096)  # every trial of an item asks for its target's, and they come close together
@@ -133,7 +135,9 @@ EXTRACTORS: Mapping[str, Extractor] = MappingProxyType(
     {
         extractor.name: extractor
         for extractor in (
-            Extractor("choice_letter", chosen_option, lambda extracted, target: extracted == target),
+            Extractor(
+                "choice_letter", chosen_option, lambda extracted, target: extracted == target, settled=names_option
+            ),
             Extractor("numeric", _number_in, _is_number),
             Extractor("exact", _whole_text, lambda extracted, target: extracted == normalised(target)),
             Extractor("answer_phrase", _text_read(_phrase), _is_text_or_number),

@@ -50,26 +50,48 @@ def chosen_option(text: str, choices: tuple[str, ...], labels: LabelScheme | Non
     if not text or not choices:
         return None
     known = patterns(labels, len(choices))
-    first_line = text.split("\n", 1)[0]
-    if match := known.alone.fullmatch(first_line):
-        return _option(match["label"], choices, known)
-    if (option := _option_of_text(text, choices) or _option_of_text(first_line, choices)) is not None:
-        return option
-    if boxes := boxed(text):
-        if match := known.alone.fullmatch(boxes[-1].replace("\\text{", "").replace("}", "")):
-            return _option(match["label"], choices, known)
-        if (option := _option_of_text(boxes[-1], choices)) is not None:
-            return option
-    if (match := known.leading.match(text)) and not known.another.match(match["rest"]):
-        in_list = known.listed is not None and known.listed.search(text)
-        if not in_list or _option_of_text(match["rest"], choices) is not None:
-            return _agreed(match["label"], match["rest"], choices, known)
+    if (plain := _plainly(text, choices, known)) is not None:
+        return plain or None
     if (cued := _cued(text, choices, known)) is not None:
         return cued or None
     apart = {match["label"] for match in known.apart.finditer(text)}
     if apart:
         return _option(apart.pop(), choices, known) if len(apart) == 1 else None
     return _mentioned(text, choices)
+
+
+def names_option(text: str, choices: tuple[str, ...], labels: LabelScheme | None = None) -> bool:
+    """Whether an answer names its option so that it stands whatever follows: at its beginning, in a box, or behind "the
+    answer is" or the like, and not because the text happens to speak of one.
+    """
+    text = text[:_MAX_CHARS].strip()
+    if not text or not choices:
+        return False
+    known = patterns(labels, len(choices))
+    if (plain := _plainly(text, choices, known)) is not None:
+        return plain != ""
+    if not any("answer" in cue[0].casefold() for cue in known.cue.finditer(text)):
+        return False
+    return bool(_cued(text, choices, known))
+
+
+def _plainly(text: str, choices: tuple[str, ...], known: LabelPatterns) -> str | None:
+    """The option that an answer begins with, consists of or puts in a box; None without such, '' for none there."""
+    first_line = text.split("\n", 1)[0]
+    if match := known.alone.fullmatch(first_line):
+        return _option(match["label"], choices, known) or ""
+    if (option := _option_of_text(text, choices) or _option_of_text(first_line, choices)) is not None:
+        return option
+    if boxes := boxed(text):
+        if match := known.alone.fullmatch(boxes[-1].replace("\\text{", "").replace("}", "")):
+            return _option(match["label"], choices, known) or ""
+        if (option := _option_of_text(boxes[-1], choices)) is not None:
+            return option
+    if (match := known.leading.match(text)) and not known.another.match(match["rest"]):
+        in_list = known.listed is not None and known.listed.search(text)
+        if not in_list or _option_of_text(match["rest"], choices) is not None:
+            return _agreed(match["label"], match["rest"], choices, known) or ""
+    return None
 
 
 def _option(label: str, choices: tuple[str, ...], known: LabelPatterns) -> str | None:

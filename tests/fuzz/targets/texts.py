@@ -13,6 +13,7 @@ from proctor.grading.constraints import KINDS, checked, parse_constraints, writt
 from proctor.grading.extractors import EXTRACTORS, executing, target_number
 from proctor.grading.graders import grade
 from proctor.grading.programs import parse_tests, written_tests
+from proctor.grading.settled import is_settled
 from proctor.grading.triage.deciding import triage
 from proctor.perturbation.admission.measure import ItemPair, measure
 from proctor.perturbation.candidate import Candidate
@@ -53,6 +54,7 @@ def _feed_answer(data: bytes) -> None:
         target = _RULES if extractor.name == "constraints" else "7"
         first = grade(trial, completion, target, extractor)
         assert grade(trial, completion, target, extractor) == first
+        is_settled(extractor, text, trial.choices, trial.labels)
     target_number(text)
 
 
@@ -111,6 +113,7 @@ TARGETS = (
         (
             "proctor.grading.extractors", "proctor.grading.numbers", "proctor.grading.letters",
             "proctor.grading.phrases", "proctor.grading.constraints", "proctor.grading.programs",
+            "proctor.grading.settled",
         ),
         _feed_answer,
         lambda: [

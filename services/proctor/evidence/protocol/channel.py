@@ -4,6 +4,10 @@ evidence of contamination itself.
 Truncated, invalid (empty or unparsable) and failed answers are counted by arm. A rate that differs between two arms by
 more than TOLERANCE and beyond chance (Fisher's exact test, Holm's correction over all pairs of arms and all three
 rates) moves accuracies apart for a reason that is not the wording.
+
+Arms that lose as many answers are comparable, and still say little of a model that was hardly heard. Of truncated
+answers those count there that were *cut short*: what is read of them does not stand in them whatever followed
+(`grading.settled`), and they are not right. An option that was named before the limit is an answer.
 """
 
 from __future__ import annotations
@@ -30,14 +34,23 @@ from proctor.evidence.written_numbers import counted, p_text, percent
 TOLERANCE = 0.02
 #: Beyond half, the arm's accuracy is one of the parser and not of the model.
 MAX_INVALID_SHARE = 0.5
+#: Of answers that were cut short. A fifth of the answers unheard can move an accuracy by twenty points, four times the
+#: article's limit, in each arm.
+MAX_CUT_SHORT_SHARE = 0.2
+#: What to do about answers that were cut short.
+RAISE_THE_LIMIT = (
+    "Raise the token limit (decoding_config.max_tokens); where the model goes on after its answer, name the text at "
+    "which an answer ends in decoding_config.stop."
+)
 
 
 class ArmCounts(NamedTuple):
-    """Answers of one arm: asked, and of these truncated, invalid and failed."""
+    """Answers of one arm: asked, and of these truncated, cut short among those, invalid and failed."""
 
     arm: str
     asked: int
     truncated: int
+    cut_short: int
     invalid: int
     failed: int
     accuracy: Estimate
@@ -78,9 +91,10 @@ def protocol_evidence(
         clusters: item id → its cluster, of the items that are in one: accuracies are over clusters then.
 
     `invalid` where a rate differs between arms by more than TOLERANCE and significantly, where more than
-    MAX_INVALID_SHARE of an arm's answers is invalid or more than MAX_FAILED_SHARE failed, or where an arm has no
-    answer; `clean` otherwise. Fisher's test takes answers as independent, and those of an item or a cluster are not: it
-    errs towards `invalid`, and TOLERANCE bounds what that can cost.
+    MAX_INVALID_SHARE of an arm's answers is invalid, more than MAX_CUT_SHORT_SHARE cut short or more than
+    MAX_FAILED_SHARE failed, or where an arm has no answer; `clean` otherwise. Fisher's test takes answers as
+    independent, and those of an item or a cluster are not: it errs towards `invalid`, and TOLERANCE bounds what that
+    can cost.
     """
     by_arm: dict[str, list[Answer]] = {str(arm): [] for arm in expected_arms}
     for answer in answers:
@@ -111,6 +125,7 @@ def protocol_evidence(
                 n_invalid=arm.invalid,
                 n_errors=arm.failed,
                 n_truncated=arm.truncated,
+                n_cut_short=arm.cut_short,
             )
             for arm in arms
         ),
@@ -189,6 +204,7 @@ def _counts(arm: str, rows: Sequence[Answer], level: float, clusters: Mapping[st
         arm=arm,
         asked=len(rows),
         truncated=sum(row.truncated for row in rows),
+        cut_short=sum(row.cut_short for row in rows),
         invalid=sum(row.outcome is Outcome.INVALID for row in rows),
         failed=sum(row.outcome is None for row in rows),
         accuracy=mean_share(np.sort(shares), np.ones(shares.size, dtype=np.int64), level)
@@ -208,6 +224,12 @@ def _problems_of(arm: ArmCounts) -> list[str]:
             f"{percent(arm.failed / arm.asked)} of the {counted(arm.asked, 'answer')} of arm {arm.arm} failed, more "
             f"than {percent(MAX_FAILED_SHARE)}: what is missing could hide what the audit looks for. Mend the "
             "endpoint and run the audit again."
+        )
+    if arm.cut_short > MAX_CUT_SHORT_SHARE * returned:
+        problems.append(
+            f"{percent(arm.cut_short / returned)} of the {counted(returned, 'answer')} of arm {arm.arm} were cut at "
+            f"the token limit before an answer stood in them, more than {percent(MAX_CUT_SHORT_SHARE)}: what the "
+            f"model would have answered is not known. {RAISE_THE_LIMIT}"
         )
     if returned and arm.invalid > MAX_INVALID_SHARE * returned:
         problems.append(

@@ -14,6 +14,7 @@ from proctor.domain.errors import StoreError
 from proctor.domain.manifest import AnsweredShard, CompletionSet, GradeSet
 from proctor.domain.trial import Completion, Outcome, Shard, Trial
 from proctor.grading import Extractor, read_answer
+from proctor.grading.settled import is_settled
 from proctor.scorer.grading.targets import Targets
 
 
@@ -38,6 +39,7 @@ def grade_shard(answered: AnsweredShard, shard: Shard, said: CompletionSet, targ
         outcomes = _outcomes(rows, targets)
     except KeyError as error:
         raise StoreError(f"the shard {answered.shard} asks item {error}, which is none of the audit's") from None
+    truncated = tuple([one.error is None and one.finish_reason == "length" for one in said.completions])
     return GradeSet(
         shard=answered.shard,
         completions=answered.completions,
@@ -48,14 +50,17 @@ def grade_shard(answered: AnsweredShard, shard: Shard, said: CompletionSet, targ
         variant_ids=tuple([trial.variant_id for trial in shard.trials]),
         replicates=tuple([trial.replicate for trial in shard.trials]),
         outcomes=outcomes,
-        truncated=tuple([one.error is None and one.finish_reason == "length" for one in said.completions]),
+        truncated=truncated,
+        cut_short=_cut_short(rows, outcomes, truncated, targets.extractor),
     )
 
 
 def fits(grades: GradeSet, answered: AnsweredShard, extractor: Extractor) -> bool:
     """Whether these are the grades that grading the shard now would give."""
     named = (grades.shard, grades.completions, grades.extractor)
-    return named == (answered.shard, answered.completions, extractor.name)
+    # An earlier Proctor did not look whether the answer stood before the cut.
+    complete = bool(grades.cut_short) or not any(grades.truncated)
+    return complete and named == (answered.shard, answered.completions, extractor.name)
 
 
 def _are_of(trial_ids: tuple[str, ...], shard: Shard) -> bool:
@@ -70,6 +75,23 @@ def _outcomes(rows: Sequence[tuple[Trial, Completion]], targets: Targets) -> tup
         return tuple([_outcome(trial, one, targets) for trial, one in rows])
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as running:
         return tuple(running.map(lambda row: _outcome(row[0], row[1], targets), rows))
+
+
+def _cut_short(
+    rows: Sequence[tuple[Trial, Completion]],
+    outcomes: Sequence[Outcome | None],
+    truncated: Sequence[bool],
+    extractor: Extractor,
+) -> tuple[bool, ...]:
+    """Which answers were cut before they were given. One that is right was given, however it went on."""
+    if not any(truncated):
+        return ()
+    return tuple(
+        [
+            cut and outcome is not Outcome.CORRECT and not is_settled(extractor, one.text, trial.choices, trial.labels)
+            for (trial, one), outcome, cut in zip(rows, outcomes, truncated, strict=True)
+        ]
+    )
 
 
 def _outcome(trial: Trial, completion: Completion, targets: Targets) -> Outcome | None:

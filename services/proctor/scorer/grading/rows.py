@@ -57,6 +57,7 @@ class Rows(NamedTuple):
     items: Places
     states: Bytes
     truncated: Booleans
+    cut_short: Booleans
     shards: Places
     """The place of the row's shard among those that were added."""
     wordings: Keys
@@ -73,9 +74,10 @@ class Rows(NamedTuple):
         wanted = np.flatnonzero(np.isin(self.arms, [_ARM_CODES[arm] for arm in arms]))
         for start in range(0, wanted.size, _BLOCK):
             block = wanted[start : start + _BLOCK]
-            columns = (self.arms[block], self.items[block], self.states[block], self.truncated[block])
-            for arm, item, state, truncated in zip(*(column.tolist() for column in columns), strict=True):
-                yield Answer(_ARMS[arm], self.item_ids[item], _OUTCOMES[state], truncated)
+            cuts = (self.truncated[block], self.cut_short[block])
+            columns = (self.arms[block], self.items[block], self.states[block], *cuts)
+            for arm, item, state, truncated, short in zip(*(column.tolist() for column in columns), strict=True):
+                yield Answer(_ARMS[arm], self.item_ids[item], _OUTCOMES[state], truncated, short)
 
     def firsts(self) -> Rows:
         """The first answer to each prompt: all rows, where each prompt was asked once."""
@@ -130,7 +132,8 @@ class RowsBuilder:
         """Begin without a row, with all items of the audit."""
         self._item_ids = tuple(item_ids)
         self._places = {item_id: place for place, item_id in enumerate(self._item_ids)}
-        self._arms, self._states, self._truncated = array("b"), array("b"), array("b")
+        self._arms, self._states = array("b"), array("b")
+        self._truncated, self._cut_short = array("b"), array("b")
         self._items, self._shards = array("i"), array("i")
         self._replicates = array("i")
         self._trial_ids, self._wordings = bytearray(), bytearray()
@@ -144,14 +147,16 @@ class RowsBuilder:
         """
         codes = [_FAILED if outcome is None else _OUTCOME_CODES[outcome] for outcome in grades.outcomes]
         asked = grades.variant_ids, grades.replicates
-        self._add(grades.arm, grades.trial_ids, grades.item_ids, codes, grades.truncated, asked)
+        cuts = grades.truncated, grades.cut_short or [False] * len(codes)
+        self._add(grades.arm, grades.trial_ids, grades.item_ids, codes, cuts, asked)
 
     def add_given_up(self, shard: Shard) -> None:
         """The error rows of a shard that was given up. Raises as `add`."""
         n = len(shard.trials)
         trial_ids = [trial.trial_id for trial in shard.trials]
         asked = [trial.variant_id for trial in shard.trials], [trial.replicate for trial in shard.trials]
-        self._add(shard.arm, trial_ids, [trial.item_id for trial in shard.trials], [_GIVEN_UP] * n, [False] * n, asked)
+        item_ids = [trial.item_id for trial in shard.trials]
+        self._add(shard.arm, trial_ids, item_ids, [_GIVEN_UP] * n, ([False] * n, [False] * n), asked)
 
     def _add(
         self,
@@ -159,7 +164,7 @@ class RowsBuilder:
         trial_ids: Sequence[str],
         item_ids: Sequence[str],
         states: Sequence[int],
-        truncated: Sequence[bool],
+        cuts: tuple[Sequence[bool], Sequence[bool]],
         asked: tuple[Sequence[str | None], Sequence[int]],
     ) -> None:
         n = len(trial_ids)
@@ -169,7 +174,9 @@ class RowsBuilder:
             raise StoreError(f"an answer to item {error} was found, which is none of the audit's") from None
         self._arms.extend([_ARM_CODES[arm]] * n)
         self._states.extend(states)
+        truncated, cut_short = cuts
         self._truncated.extend(truncated)
+        self._cut_short.extend(cut_short)
         self._shards.extend([self._n_shards] * n)
         variant_ids, replicates = asked
         self._wordings += bytes.fromhex("".join([variant_id or _OWN_WORDING for variant_id in variant_ids]))
@@ -185,6 +192,7 @@ class RowsBuilder:
             np.frombuffer(self._items, np.int32),
             np.frombuffer(self._states, np.int8),
             np.frombuffer(self._truncated, np.int8).astype(np.bool_),
+            np.frombuffer(self._cut_short, np.int8).astype(np.bool_),
             np.frombuffer(self._shards, np.int32),
             np.frombuffer(self._wordings, ">u8").astype(np.uint64),
             np.frombuffer(self._replicates, np.int32),
@@ -192,6 +200,6 @@ class RowsBuilder:
         trial_ids = np.frombuffer(self._trial_ids, np.uint64)
         if np.unique(trial_ids).size == trial_ids.size:
             return rows
-        order = np.lexsort((rows.shards, rows.truncated, rows.states, trial_ids))
+        order = np.lexsort((rows.shards, rows.cut_short, rows.truncated, rows.states, trial_ids))
         kept = order[np.unique(trial_ids[order], return_index=True)[1]]
         return rows._replace(**{name: getattr(rows, name)[kept] for name in Rows._fields[1:]})

@@ -13,6 +13,7 @@ from proctor.scorer.channels.plugin_calls import gap_of, limitations_of_plugin
 from proctor.scorer.channels.registry import CHANNELS, plugins_of
 from proctor.scorer.logged import limitations_of_logs
 from proctor.scorer.page.phrases import count, counted
+from proctor.scorer.report.cut_short import cut_short
 
 
 def _always(num_variants: int, control: CleanControl | ControlItems | None) -> list[Limitation]:
@@ -125,6 +126,7 @@ def limitations(
         special += limitations_of_plugin(channel, suite, evidence.result_of(channel))
     for channel in sorted(evidence.not_audited):
         add(f"{channel}_not_audited", gap_of(channel))
+    special += cut_short(evidence, suite)
     if n_left_out:
         add(
             "items_left_out",
