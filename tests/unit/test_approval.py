@@ -107,13 +107,14 @@ def test_coins_of_their_own_have_beta_binomial_totals(name: str, variants: int) 
 
 
 @pytest.mark.parametrize("limits", LIMITS)
-def test_every_simulated_decision_is_the_gates_own(family: Family, limits: str) -> None:
+@pytest.mark.parametrize("chance", [None, 0.5])
+def test_every_simulated_decision_is_the_gates_own(family: Family, limits: str, chance: float | None) -> None:
     of = suite(LIMITS[limits])
     for seed, (items, variants, share) in enumerate([(1, 1, 0.0), (9, 2, 0.3), (40, 3, 0.25), (150, 5, 0.1)]):
         simulated = drawn(family, items, variants, 12, share=share, seed=seed)
-        approved, blocked = simulated.decisions(Limits.of(of))
+        approved, blocked = simulated.decisions(Limits.of(of, chance))
         for counts, approve, block in zip(simulated.counts, approved, blocked, strict=True):
-            result = perturbation_evidence(answers_of(counts), of.scoring, of.governance, None)
+            result = perturbation_evidence(answers_of(counts), of.scoring, of.governance, chance)
             decision = decide(Evidence(perturbation=result, protocol=COMPARABLE, not_audited={}), of).outcome
             assert approve == (decision is DecisionOutcome.APPROVE)
             assert block == (decision is DecisionOutcome.BLOCK)
@@ -137,7 +138,7 @@ def test_every_simulated_decision_beside_control_items_is_the_gates_own(family: 
         simulated = ControlledAudits(
             drawn(family, items, 3, 12, share=share, seed=seed), drawn(family, beside, 3, 12, seed=seed + 100)
         )
-        approved, blocked = simulated.decisions(Limits.of(of))
+        approved, blocked = simulated.decisions(Limits.of(of, 0.5))
         counts = zip(simulated.benchmark.counts, simulated.control.counts, strict=True)
         for (benchmark, control), approve, block in zip(counts, approved, blocked, strict=True):
             paired = answers_of(benchmark)
@@ -145,7 +146,7 @@ def test_every_simulated_decision_beside_control_items_is_the_gates_own(family: 
             weighed = weigh_control_items(
                 paired, other, as_answers(other), of.scoring, n_selected=other.n, n_reworded=other.n
             )
-            result = perturbation_evidence(paired, of.scoring, of.governance, None, control_items=weighed)
+            result = perturbation_evidence(paired, of.scoring, of.governance, 0.5, control_items=weighed)
             decision = decide(Evidence(perturbation=result, protocol=COMPARABLE, not_audited={}), of).outcome
             assert approve == (decision is DecisionOutcome.APPROVE)
             assert block == (decision is DecisionOutcome.BLOCK)

@@ -170,8 +170,9 @@ def drawn(sizes: list[int], audits: int, *, family: str, share: float, seed: int
     return Drawn(ClusteredAudits.of(counts.reshape(audits, len(sizes), 2, 4)), answers)
 
 
+@pytest.mark.parametrize("chance", [None, 0.4])
 @pytest.mark.parametrize("family", ["consistent", "beta_1_1"])
-def test_every_simulated_decision_over_clusters_is_the_gates_own(family: str) -> None:
+def test_every_simulated_decision_over_clusters_is_the_gates_own(family: str, chance: float | None) -> None:
     limits = {
         "scoring_config.max_allowed_contaminated_items_pct": 12.0,
         "scoring_config.contamination_threshold": 0.2,
@@ -181,10 +182,10 @@ def test_every_simulated_decision_over_clusters_is_the_gates_own(family: str) ->
     seen = set()
     for seed, (sizes, share) in enumerate([([5] * 19, 0.0), ([3] * 60, 0.0), ([1, 2, 9] * 20, 0.25), ([2] * 90, 0.2)]):
         these = drawn(sizes, 12, family=family, share=share, seed=seed)
-        approved, blocked = these.simulated.decisions(Limits.of(suite))
+        approved, blocked = these.simulated.decisions(Limits.of(suite, chance))
         significant = these.simulated.significant(0.05)
         for place, answers in enumerate(these.answers):
-            result = perturbation_evidence(answers, suite.scoring, suite.governance, None)
+            result = perturbation_evidence(answers, suite.scoring, suite.governance, chance)
             outcome = decide(Evidence(perturbation=result, protocol=COMPARABLE, not_audited={}), suite).outcome
             assert approved[place] == (outcome is DecisionOutcome.APPROVE)
             assert blocked[place] == (outcome is DecisionOutcome.BLOCK)

@@ -226,6 +226,8 @@ class PerturbationEvidence(HypothesisEvidence):
     singletons: Singletons
     items_needed_to_approve: int | None
     """Items at which this D and spread would let both upper bounds fall within their limits; None: never."""
+    not_above_chance: str | None = Field(default=None, exclude_if=lambda why: why is None)
+    """Why the model cannot do the benchmark, so that nothing is held against a limit; not written where it can."""
     control: CleanControl | None = Field(default=None, exclude_if=lambda control: control is None)
     """Difference-in-differences against a clean model, where one is on record; not written otherwise."""
     control_items: ControlItems | None = Field(default=None, exclude_if=lambda control: control is None)

@@ -35,7 +35,7 @@ class DecidingNumber(NamedTuple):
 def deciding_numbers(report: Report) -> tuple[DecidingNumber, ...]:
     """Score inflation, Contamination Score and p-value, each against the suite's limits."""
     found = report.evidence.perturbation
-    if found is None:
+    if found is None or found.not_above_chance is not None:
         return ()
     return _inflation(report, found), _contamination_score(report, found), _p_value(report, found)
 

@@ -2,8 +2,10 @@
 
 1. A required channel `invalid` or `not_audited` → review. An invalid protocol invalidates every comparison, so it
    counts as required always, and so does the perturbation channel, whose intervals the table is made of. Items that
-   come in too few clusters → review: no interval of theirs is known to hold its level. Control items that do not tell
-   what rewording costs → review: the plain comparison does not take the place of the one that was asked for.
+   come in too few clusters → review: no interval of theirs is known to hold its level. A canonical accuracy that is
+   not above chance by its interval → review: the model cannot do the benchmark, and nothing else is said. Control items
+   that do not tell what rewording costs → review: the plain comparison does not take the place of the one that was
+   asked for.
 2. Block: a lower bound past its limit with p < alpha; or the article's rule where the suite asks for it by name.
    Where the suite has control items, what goes beyond theirs is what is held against the limits, here and below.
    Where a clean model is on record as a control, the excess over it must be past the same limit too.
@@ -19,6 +21,7 @@ from proctor.domain.decision import Decision, DecisionOutcome, Reason
 from proctor.domain.evidence import Evidence, PerturbationEvidence, Verdict
 from proctor.domain.suite import Suite
 from proctor.evidence.clusters import too_few_clusters
+from proctor.evidence.perturbation import chance
 from proctor.evidence.perturbation.clean_control import Grounds, grounds
 from proctor.evidence.perturbation.control_items import control_says_nothing
 from proctor.evidence.perturbation.held import Held, limits_not_excluded, limits_passed
@@ -42,8 +45,8 @@ def _decided(evidence: Evidence, suite: Suite) -> Decision:
     result = evidence.perturbation
     if unusable or result is None:
         return Decision(outcome=DecisionOutcome.REVIEW, reasons=unusable)
-    if too_few := too_few_clusters(result.clusters) or control_says_nothing(result.control_items):
-        return Decision(outcome=DecisionOutcome.REVIEW, reasons=too_few)
+    if unsaid := _nothing_said(result):
+        return Decision(outcome=DecisionOutcome.REVIEW, reasons=unsaid)
     past_review = _past_review(result, suite)
     found = _grounds(result, suite)
     if found.blocking:
@@ -58,6 +61,16 @@ def _decided(evidence: Evidence, suite: Suite) -> Decision:
         return Decision(outcome=DecisionOutcome.APPROVE, reasons=_approving(result, suite))
     settling = _another_strategy(result) if found.withheld else _what_would_settle(result, suite)
     return Decision(outcome=DecisionOutcome.REVIEW, reasons=doubts + settling)
+
+
+def _nothing_said(result: PerturbationEvidence) -> tuple[Reason, ...]:
+    """Why the comparison says nothing, whatever its figures are; empty where it says something."""
+    unable = result.not_above_chance
+    return (
+        too_few_clusters(result.clusters)
+        or (() if unable is None else (Reason(code=chance.CODE, text=unable),))
+        or control_says_nothing(result.control_items)
+    )
 
 
 def _unusable_channels(evidence: Evidence, suite: Suite) -> tuple[Reason, ...]:
@@ -206,9 +219,9 @@ def _what_would_settle(result: PerturbationEvidence, suite: Suite) -> tuple[Reas
     if needed is None:
         return (
             Reason(
-                code="accuracy_too_low",
-                text="No canonical answer is right, so inflation cannot be told apart from inability: audit with a "
-                "benchmark that the model can answer, or look at the prompt template.",
+                code="control_accuracy_too_low",
+                text="No canonical answer to a control item is right, so what rewording costs without memory cannot be "
+                "told: name control items that the model can answer.",
             ),
         )
     return ()

@@ -168,7 +168,8 @@ def plan_audit(
     """
     benchmark, searched = read_benchmark(suite, base, bundle, benchmarks, hub), _of_exposure(suite, base)
     assumed, why = assume(suite, benchmark.items, family)
-    limits, own, n = Limits.of(suite), suite.perturbation.num_variants_per_item, benchmark.n
+    limits = Limits.of(suite, guess_chance(suite.scoring, benchmark.items or ()))
+    own, n = suite.perturbation.num_variants_per_item, benchmark.n
     clusters = benchmark.clusters
     prompt_bytes = None if benchmark.items is None else _prompt_bytes(suite, benchmark.items)
     n_fresh, fresh_bytes = benchmark.n_fresh, 0

@@ -8,7 +8,8 @@ than `MIN_CLUSTERS` of them the channel is `inconclusive` whatever they say.
 
 It cannot tell memory from a rewording that is simply harder, so the p-value alone decides nothing: verdicts come from
 intervals. `clean` is a claim of equivalence (both upper bounds within the suite's limits, as in two one-sided tests),
-never of a test that found nothing; a sample too small to find what the limits allow stays `inconclusive`. Where the
+never of a test that found nothing; a sample too small to find what the limits allow stays `inconclusive`, and so does
+a model that answers no better than chance (`chance`). Where the
 suite has control items, what goes beyond theirs is held against the limits in place of D and the Contamination Score
 (`control_items`). Else, where a clean model is on record as a control, both `contaminated` and `clean` need it to agree
 (`clean_control`).
@@ -24,6 +25,7 @@ from proctor.domain.suite import GovernanceSection, ScoringSection
 from proctor.evidence.answers import Exclusion, PairedAnswers
 from proctor.evidence.clusters import too_few_clusters
 from proctor.evidence.intervals import leaked_share
+from proctor.evidence.perturbation.chance import not_above_chance
 from proctor.evidence.perturbation.clean_control import NO_CONTROL, ChosenControl, grounds, weigh_control
 from proctor.evidence.perturbation.control_items import control_says_nothing
 from proctor.evidence.perturbation.held import Held, limits_not_excluded, limits_passed, within_limits
@@ -56,7 +58,8 @@ def perturbation_evidence(
     `contaminated` where D's lower bound is past `block_deployment_above_contaminated_pct`, or the Contamination
     Score's past `contamination_threshold`, and p < `significance_alpha`; `clean` where both upper bounds are within
     `max_allowed_contaminated_items_pct` and `contamination_threshold`; `invalid` without a single paired item; else
-    `inconclusive`, also where items come in fewer than `MIN_CLUSTERS` clusters. Items are flagged only in a
+    `inconclusive`, also where items come in fewer than `MIN_CLUSTERS` clusters, and where the canonical accuracy is not
+    above chance (`not_above_chance`), of which nothing else is said then. Items are flagged only in a
     contaminated sample: the first ⌊lower bound of D × n⌋ of the ranking.
 
     With control items all of that is said of what goes beyond theirs; where these say nothing it is `inconclusive`, and
@@ -86,6 +89,11 @@ def perturbation_evidence(
     if control_items is not None:
         held = Held.beyond_control(control_items)
     found = grounds(limits_passed(held, scoring, governance), control, scoring, governance)
+    too_few = too_few_clusters(counts)
+    # Of too few clusters no interval is known to hold its level.
+    unable = None
+    if sample.n and not too_few:
+        unable = not_above_chance(sample.n, sample.canonical, score, guess_chance)
     verdict: Verdict
     reasons: tuple[str, ...]
     if sample.n == 0:
@@ -93,8 +101,12 @@ def perturbation_evidence(
     elif control_items is not None and control_items.incomparable:
         verdict, reasons = Verdict.INVALID, ("Of the control items: " + control_items.incomparable[0],)
         reasons += control_items.incomparable[1:]
-    elif too_few := too_few_clusters(counts) or control_says_nothing(control_items):
+    elif too_few:
         verdict, reasons = Verdict.INCONCLUSIVE, tuple(reason.text for reason in too_few)
+    elif unable is not None:
+        verdict, reasons = Verdict.INCONCLUSIVE, (unable,)
+    elif silent := control_says_nothing(control_items):
+        verdict, reasons = Verdict.INCONCLUSIVE, tuple(reason.text for reason in silent)
     elif found.blocking:
         verdict, reasons = Verdict.CONTAMINATED, tuple(reason.text for reason in found.blocking)
     elif not (open_questions := found.doubts + limits_not_excluded(held, scoring)):
@@ -111,7 +123,7 @@ def perturbation_evidence(
             )
     if sample.excluded:
         reasons += (_exclusions(sample.excluded),)
-    if control_items is not None and not control_items.problems:
+    if control_items is not None and not control_items.problems and unable is None:
         reasons += (control_items.conclusion,)
     reasons += chosen.notes
     flagged = _flagged_share(inflation, control, control_items) if verdict is Verdict.CONTAMINATED else 0.0
@@ -144,6 +156,7 @@ def perturbation_evidence(
         ),
         singletons=singletons(answers),
         items_needed_to_approve=needed,
+        not_above_chance=unable,
         control=control,
         control_items=control_items,
         clusters=counts,

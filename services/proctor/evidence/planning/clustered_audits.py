@@ -161,6 +161,15 @@ class ClusteredAudits(SimulatedAudits):
         high = np.where(defined, np.maximum(high, value), high)
         return Bounds(value, np.where(bounded, low, -np.inf), np.where(bounded, high, np.inf))
 
+    def canonical_low(self, level: float) -> FloatArray:
+        """The lower bound of the canonical accuracy, as `clusters.clustered_share` gives it."""
+        if self._effective == self.sizes.sum():
+            return super().canonical_low(level)
+        _, mean, _, variance, _ = self._moments
+        low = mean - special.stdtrit(self._effective - 1, 0.5 + level / 2) * np.sqrt(variance)
+        result: FloatArray = np.minimum(np.maximum(0.0, low), self.b.sum(axis=1) / self.n)
+        return result
+
     def decisions(self, limits: Limits) -> Decisions:
         """What the gate decides; of too few clusters nothing."""
         if self.sizes.size < MIN_CLUSTERS:

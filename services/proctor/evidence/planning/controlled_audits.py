@@ -121,15 +121,16 @@ class ControlledAudits:
 
     def decisions(self, limits: Limits) -> Decisions:
         """What the gate decides, as `scorer.policy.decide` does where every other channel is clean."""
-        scoring, governance = limits
+        scoring, governance, _ = limits
+        able = self.benchmark.above_chance(limits) & self._enough
         inflation = self.inflation(scoring.confidence_level)
         score = self.contamination_score(scoring.confidence_level)
         if scoring.method == "per_item_t_test":
-            blocked = self.benchmark.decisions(limits).blocked & self._enough
+            blocked = self.benchmark.decisions(limits).blocked & able
         else:
             past = inflation.low > governance.block_deployment_above_contaminated_pct
             past |= score.low > scoring.contamination_threshold
-            blocked = past & self.significant(scoring.significance_alpha)
+            blocked = past & self.significant(scoring.significance_alpha) & able
         within = inflation.high <= scoring.max_allowed_contaminated_items_pct
         within &= score.high <= min(scoring.contamination_threshold, governance.review_required_above_cs)
-        return Decisions(within & ~blocked & self._enough, blocked)
+        return Decisions(within & ~blocked & able, blocked)

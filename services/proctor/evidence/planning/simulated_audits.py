@@ -29,15 +29,16 @@ _NEAR_MEAN = 1e-4
 
 
 class Limits(NamedTuple):
-    """What a suite allows: the sections that the gate's decision table reads."""
+    """What a suite allows: the sections that the gate's decision table reads, and the chance that a guess is right."""
 
     scoring: ScoringSection = ScoringSection()
     governance: GovernanceSection = GovernanceSection()
+    chance: float | None = None
 
     @classmethod
-    def of(cls, suite: Suite) -> Limits:
-        """The limits of a suite."""
-        return cls(suite.scoring, suite.governance)
+    def of(cls, suite: Suite, chance: float | None = None) -> Limits:
+        """The limits of a suite on items of which a guess is right with this chance; None where it is not known."""
+        return cls(suite.scoring, suite.governance, chance)
 
 
 class Bounds(NamedTuple):
@@ -139,7 +140,8 @@ class SimulatedAudits:
 
     def decisions(self, limits: Limits) -> Decisions:
         """What the gate decides, as `scorer.policy.decide` does where every other channel is clean."""
-        scoring, governance = limits
+        scoring, governance, _ = limits
+        above = self.above_chance(limits)
         inflation = self.inflation(scoring.confidence_level)
         score = self.contamination_score(scoring.confidence_level)
         past = inflation.low > governance.block_deployment_above_contaminated_pct
@@ -150,7 +152,23 @@ class SimulatedAudits:
             blocked = self.significant(scoring.significance_alpha, among=past)
         within = inflation.high <= scoring.max_allowed_contaminated_items_pct
         within &= score.high <= min(scoring.contamination_threshold, governance.review_required_above_cs)
-        return Decisions(within & ~blocked, blocked)
+        blocked &= above
+        return Decisions(within & ~blocked & above, blocked)
+
+    def above_chance(self, limits: Limits) -> BoolArray:
+        """Whether the model can do the benchmark, as `chance.not_above_chance` says it."""
+        level = limits.scoring.confidence_level
+        score, right = self.contamination_score(level), self.sums[1]
+        result: BoolArray = (self.canonical_low(level) > (limits.chance or 0.0)) & np.isfinite(score.low) & (right > 0)
+        return result
+
+    def canonical_low(self, level: float) -> FloatArray:
+        """The lower bound of the canonical accuracy, as `intervals.wilson` gives it."""
+        n, right, z2 = self.n, self.sums[1], z_quantile(0.5 + level / 2) ** 2
+        share = right / n
+        half = np.sqrt(z2 * (share * (1 - share) / n + z2 / (4 * n * n)))
+        result: FloatArray = np.where(right > 0, (share + z2 / (2 * n) - half) / (1 + z2 / n), 0.0)
+        return result
 
     def _flagged_pct(self, limits: Limits) -> FloatArray:
         """Share of items that the article's rule flags, in percent; it looks at each item by itself."""

@@ -74,7 +74,7 @@ class PerturbationChannel(Channel):
                     text="The canonical wording and the rewordings could not be compared.",
                 )
             )
-        elif Held.of(result).detectable > limit:
+        elif result.not_above_chance is None and Held.of(result).detectable > limit:
             said.append(_too_few_items(result, limit))
         if result is not None and result.leaked_share is None:
             said.append(
