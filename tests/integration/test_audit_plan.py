@@ -27,7 +27,7 @@ Plan = Callable[..., dict[str, Any]]
 KEYS = {
     "suite", "items", "items_available", "family", "family_title", "family_reason", "rows", "families",
     "approval_chance", "items_for_90", "budget", "warning", "conclusion", "notes", "scope", "scope_hint", "item_kinds",
-    "known_exposure",
+    "known_exposure", "channels_warning", "benchmark_kind",
 }  # fmt: skip
 ROW_KEYS = {
     "variants", "own", "trials", "prompt_tokens", "output_tokens_at_most", "cost", "detectable_share",
@@ -81,7 +81,8 @@ def _planned(capsys: pytest.CaptureFixture[str]) -> Plan:
         document: dict[str, Any] = json.loads(captured.out)
         assert set(document) == KEYS
         assert all(set(row) == ROW_KEYS for row in document["rows"])
-        assert (f"warning: {document['warning']}" in captured.err) is (document["warning"] is not None)
+        for caution in ("warning", "channels_warning"):
+            assert (f"warning: {document[caution]}" in captured.err) is (document[caution] is not None)
         return document
 
     return run
@@ -335,6 +336,32 @@ def test_the_plan_says_what_an_approval_would_rest_on_and_how_the_items_look(
     unread = planned(suite_file(dataset_config={"path": None}))
     assert unread["item_kinds"] is None
     assert "require fresh or exposure evidence" in unread["scope_hint"]
+
+
+def test_short_facts_by_wordings_alone_are_warned_of_and_fresh_items_or_training_data_end_that(
+    suite_file: Write, planned: Plan, tmp_path: Path
+) -> None:
+    facts = [{"question": f"Who rules the island {i}?", "answer": f"Queen {i}"} for i in range(30)]
+    (tmp_path / "facts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in facts))
+    fresh = [{"id": f"f{i}", "question": f"Who rules the isle of {i}?", "answer": f"King {i}"} for i in range(30)]
+    (tmp_path / "fresh.jsonl").write_text("".join(json.dumps(row) + "\n" for row in fresh))
+    asked = {"dataset_config": {"path": "facts.jsonl"}, "fresh_config": {"path": "fresh.jsonl"}}
+    alone = planned(suite_file(**asked))
+    assert alone["benchmark_kind"] == "facts"
+    assert "relies on perturbation alone" in alone["channels_warning"]
+    assert "docs/study.md" in alone["channels_warning"]
+    beside = planned(suite_file(**asked, scoring_config={"required_channels": ["fresh"]}))
+    assert (beside["channels_warning"], beside["scope"]) == (None, "wording+fresh")
+    assert beside["scope_hint"].endswith("The suite requires fresh, which reaches further")
+    assert planned(suite_file(items=30, options=4))["channels_warning"] is None
+    assert planned(suite_file(items=30))["channels_warning"] is None
+
+
+def test_a_model_that_merely_guesses_is_not_reckoned_to_be_approved(suite_file: Write, planned: Plan) -> None:
+    of_two = planned(suite_file(items=2_000, options=2, dataset_config={"sample_size": 2_000}))
+    chances = {row["name"]: row["approval_chance"] for row in of_two["families"]}
+    assert chances["beta_1_1"] < 0.05, "half of its answers are right, as a coin's are"
+    assert chances["beta_2_1"] > 0.5
 
 
 def test_limits_without_room_are_said_to_have_none(suite_file: Write, planned: Plan) -> None:

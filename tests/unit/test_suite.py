@@ -433,6 +433,45 @@ def test_init_writes_a_strict_suite_of_which_validate_says_that_it_always_ends_i
     assert not any("ends in a review" in line for line in validated(written(tmp_path, SMALL)))
 
 
+@pytest.mark.parametrize(
+    ("row", "kind"),
+    [
+        ({"question": "Who rules Kelmar?", "answer": "Queen Ilse"}, "facts"),
+        ({"question": "Who rules Kelmar?", "choices": ["Ilse", "Otto"], "answer": "Ilse"}, "letters"),
+        ({"question": "What is 3 and 4?", "answer": "7"}, "worked"),
+    ],
+)
+def test_init_lays_a_suite_out_for_what_its_items_are(tmp_path: Path, row: dict[str, Any], kind: str) -> None:
+    (tmp_path / "data").mkdir()
+    items = tmp_path / "data" / "mine.jsonl"
+    items.write_text("".join(json.dumps({**row, "id": str(n)}) + "\n" for n in range(3)))
+    by_items, by_name = tmp_path / "suite.json", tmp_path / "named.json"
+    told = CliRunner().invoke(command, ["init", str(by_items), "--items", str(items)])
+    assert told.exit_code == 0
+    assert "docs/study.md" in told.stderr
+    assert CliRunner().invoke(command, ["init", str(by_name), "--kind", kind]).exit_code == 0
+    suite, named = load_suite(by_items), load_suite(by_name)
+    assert suite.dataset.path == "data/mine.jsonl"
+    assert suite.scoring == named.scoring
+    assert suite.fresh == named.fresh
+    assert ("fresh" in suite.required_channels) is (suite.fresh is not None) is (kind == "facts")
+    assert not any("ends in a review" in line for line in validated(by_items))
+    advice = " ".join(json.loads(by_items.read_text())["scoring_config"]["$comment"])
+    assert "docs/study.md" in advice
+
+
+def test_init_takes_a_kind_against_the_form_of_the_items_and_says_what_is_wrong_with_them(tmp_path: Path) -> None:
+    items, file = tmp_path / "items.jsonl", tmp_path / "suite.json"
+    items.write_text('{"question": "Who rules Kelmar?", "answer": "Queen Ilse"}\n')
+    assert CliRunner().invoke(command, ["init", str(file), "--items", str(items), "--kind", "worked"]).exit_code == 0
+    assert load_suite(file).fresh is None
+    items.write_text('{"prompt": "Who rules Kelmar?"}\n')
+    refused = CliRunner().invoke(command, ["init", str(tmp_path / "other.json"), "--items", str(items)])
+    assert isinstance(refused.exception, BadInputError)
+    assert "question" in str(refused.exception)
+    assert not (tmp_path / "other.json").exists()
+
+
 def test_init_to_standard_output_is_the_suite_alone() -> None:
     result = CliRunner().invoke(command, ["init", "-"])
     parse_suite(result.stdout)

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proctor.domain.benchmark_kind import ItemKind
 from proctor.domain.item import Item
 from proctor.domain.scope import MEASURED, REACHING_FURTHER
 from proctor.formats.items import load_items
-from proctor.studies.wording_reach import ItemKind, kind_of, wording_reach
+from proctor.studies.wording_reach import kind_of, wording_reach
 from tests.support import shared_data
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import click
 
 from proctor.cli.options import format_option
 from proctor.cli.terminal import print_json
+from proctor.domain.benchmark_kind import BenchmarkKind
 from proctor.domain.profiles import PROFILES, ProfileName
 
 if TYPE_CHECKING:
@@ -162,30 +164,68 @@ def schema() -> None:
     help="What stands for fields that are left out: for factual questions or reasoning, or where more rides on it. "
     "strict requires fresh items, which fresh_config names: without them it always ends in a review.",
 )
-def init(file: Path, force: bool, profile: ProfileName) -> None:
+@click.option(
+    "--items",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="The benchmark's items, by whose form the suite is laid out; read with the columns that a suite has by "
+    "default (question, choices, answer).",
+)
+@click.option(
+    "--kind",
+    type=click.Choice([kind.value for kind in BenchmarkKind if kind is not BenchmarkKind.OTHER]),
+    help="What the items are, whatever their form tells: short facts that are answered by recall, letters of options, "
+    "or answers that are worked out.",
+)
+def init(file: Path, force: bool, profile: ProfileName, items: Path | None, kind: str | None) -> None:
     """Write an example suite to start from.
 
     FILE is suite.json by default; - is standard output. The example is plain JSON that validates as it is; the
     explanations stand under "$comment" keys, which are ignored.
 
     An approval rests on other wordings of the questions. For a benchmark of short facts (open questions that are
-    answered by recall) that is not enough: memory of such a fact answers every wording. Require fresh or exposure there
-    (scoring_config.required_channels), or --profile strict.
+    answered by recall) that is not enough: memory of such a fact answers every wording. With --items or --kind the
+    suite requires the channels for what its items are: fresh items for facts, perturbation for letters and worked
+    answers. Without either, require fresh or exposure for facts (scoring_config.required_channels), or --profile
+    strict.
+
+    \b
+    Examples:
+      proctor suite init suite.json --items items.jsonl
+      proctor suite init suite.json --kind facts
     """
+    from proctor.domain.benchmark_kind import ADVICE
     from proctor.domain.errors import BadInputError
     from proctor.domain.scope import REACHING_FURTHER
     from proctor.domain.suite_schema import example_suite
     from proctor.runtime.files import write_atomic
 
-    text = json.dumps(example_suite(profile), indent=2, ensure_ascii=False) + "\n"
+    if str(file) != "-" and file.exists() and not force:
+        raise BadInputError(f"{file} exists already; give another name, or --force to overwrite it")
+    of = BenchmarkKind(kind) if kind is not None else None if items is None else _kind_of(items)
+    folder = Path() if str(file) == "-" else file.parent
+    path = {} if items is None else {"items": os.path.relpath(items, folder)}
+    text = json.dumps(example_suite(profile, of, **path), indent=2, ensure_ascii=False) + "\n"
     if str(file) == "-":
         click.echo(text, nl=False)
         return
-    if file.exists() and not force:
-        raise BadInputError(f"{file} exists already; give another name, or --force to overwrite it")
     try:
         write_atomic(file, text.encode(), private=False)
     except OSError as error:
         raise BadInputError(f"{file} cannot be written: {error.strerror}; give another path") from None
     click.echo(f"Wrote {file}; check it with `proctor suite validate {file}`.", err=True)
-    click.echo(f"For a benchmark of short facts that are answered by recall, {REACHING_FURTHER}.", err=True)
+    if of is None:
+        click.echo(f"For a benchmark of short facts that are answered by recall, {REACHING_FURTHER}.", err=True)
+    else:
+        click.echo(ADVICE[of], err=True)
+
+
+def _kind_of(items: Path) -> BenchmarkKind:
+    """The kind of a benchmark by the form of its items. Raises BadInputError where they cannot be read."""
+    from proctor.domain.suite import DatasetSection
+    from proctor.formats.items import load_items
+    from proctor.studies.wording_reach import wording_reach
+
+    section = DatasetSection(benchmark_name="my-benchmark", path=str(items.absolute()))
+    kind = wording_reach(load_items(section, items.parent, items.parent).items).kind
+    assert kind is not None
+    return kind

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
+from proctor.domain.benchmark_kind import ADVICE, REQUIRED, BenchmarkKind
 from proctor.domain.canonical import DIGEST_OR_PREFIX
 from proctor.domain.channels import channel_names
 from proctor.domain.profiles import PROFILES, STANDARD, ProfileName, with_profile
@@ -17,6 +18,12 @@ from proctor.domain.suite_fields import Place, all_places, fields_of, first_sent
 #: A name, not an address: nothing is fetched, and no host has to exist.
 SCHEMA_ID = "urn:proctor:schema:suite:v1"
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
+#: What a suite is told of its channels where nobody said what its items are.
+_UNKNOWN_KIND = (
+    "An approval by perturbation and protocol alone has the scope `wording`: it does not rule out memory of short "
+    "facts (open questions that are answered by recall), which answers every wording. For such a benchmark "
+    f"{REACHING_FURTHER}, or set governance.profile to strict."
+)
 _COMMENT = {"description": "A remark of any kind; ignored, and no part of the fingerprint."}
 
 
@@ -62,8 +69,17 @@ def _describe_fields(definition: dict[str, Any], places: Mapping[str, Place]) ->
     definition["properties"] = {"$comment": _COMMENT, **definition["properties"]}
 
 
-def example_suite(profile: ProfileName = STANDARD) -> dict[str, Any]:
-    """A suite to start from, with every default written out and every field explained under `$comment`."""
+def example_suite(
+    profile: ProfileName = STANDARD, kind: BenchmarkKind | None = None, items: str = "items.jsonl"
+) -> dict[str, Any]:
+    """A suite to start from, with every default written out and every field explained under `$comment`.
+
+    Args:
+        profile: the profile that it names.
+        kind: of its benchmark, by which it requires channels; None where that is not known.
+        items: path of the benchmark's items.
+    """
+    asked = {"fresh_config": {"path": _first_example("fresh_config", "path")}} if kind is BenchmarkKind.FACTS else {}
     near = ("perturbation_config", "min_semantic_distance")
     tree = with_profile(
         {
@@ -74,7 +90,7 @@ def example_suite(profile: ProfileName = STANDARD) -> dict[str, Any]:
             },
             "dataset_config": {
                 "benchmark_name": _first_example("dataset_config", "benchmark_name"),
-                "path": "items.jsonl",
+                "path": items,
             },
             "perturbation_config": {
                 **({} if near in PROFILES[profile].sets else {"min_semantic_distance": 0.02}),
@@ -82,6 +98,8 @@ def example_suite(profile: ProfileName = STANDARD) -> dict[str, Any]:
                 "rewordings_path": "rewordings.jsonl",
             },
             "governance": {"profile": profile},
+            **({} if kind is None else {"scoring_config": {"required_channels": REQUIRED[kind]}}),
+            **asked,
         }
     )
     suite = Suite.model_validate(tree)
@@ -99,11 +117,7 @@ def example_suite(profile: ProfileName = STANDARD) -> dict[str, Any]:
                 else "so this window starts at 0.02."
             ),
         ],
-        "scoring_config": [
-            "An approval by perturbation and protocol alone has the scope `wording`: it does not rule out memory of "
-            "short facts (open questions that are answered by recall), which answers every wording. For such a "
-            f"benchmark {REACHING_FURTHER}, or set governance.profile to strict. {MEASURED}",
-        ],
+        "scoring_config": [f"{_UNKNOWN_KIND if kind is None else ADVICE[kind]} {MEASURED}"],
     }
     return _commented(suite.plain(), fields_of(Suite), advice)
 

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from proctor.domain.benchmark_kind import blind_to_memory
 from proctor.domain.certain_review import certain_review
-from proctor.domain.channels import ALWAYS_REQUIRED
+from proctor.domain.channels import ALWAYS_REQUIRED, BEYOND_WORDING
 from proctor.domain.errors import BadInputError, ProctorError
 from proctor.domain.evidence import ClusterCount
 from proctor.domain.hub import NO_HUB, HubAccess
 from proctor.domain.prices import Prices
 from proctor.domain.risk_register import KnownExposure, exposure_of_dataset
+from proctor.domain.scope import Scope
 from proctor.domain.suite import Suite
 from proctor.domain.suite_budget import BudgetSection
 from proctor.evidence.answers import cluster_labels, guess_chance, labels_of
@@ -123,6 +125,10 @@ class AuditPlan(NamedTuple):
     notes: tuple[str, ...]
     reach: WordingReach
     """What wording alone can say of these items."""
+    blind: str | None
+    """That the suite relies on wordings where these are blind; None where it does not, or the items are not read."""
+    scope: Scope
+    """What an approval would rest on: other wordings, and the channels past these that the suite requires."""
     certain_review: str | None
     """Why the audit ends in a review whatever it finds; None where it can approve."""
     exposure: tuple[KnownExposure, ...] = ()
@@ -211,6 +217,8 @@ def plan_audit(
             )
         )
     progress("simulating audits with more items")
+    beyond = [name for name in BEYOND_WORDING if name in suite.required_channels]
+    reach = wording_reach(benchmark.items, beyond)
     of_channels = _channel_plans(suite, n)
     others = {**FAMILIES, assumed.name: assumed}
     return AuditPlan(
@@ -249,7 +257,9 @@ def plan_audit(
             *_reservations(suite, n, n_control),
             *(line for one in of_channels for line in one.lines),
         ),
-        reach=wording_reach(benchmark.items),
+        reach=reach,
+        blind=None if reach.kind is None else blind_to_memory(reach.kind, suite.required_channels),
+        scope=Scope.of(beyond),
         certain_review=certain_review(suite),
         exposure=exposure_of_dataset(suite.dataset.benchmark_name, suite.dataset.hub_id),
         clusters=None if clusters is None else clusters.counted,

@@ -7,10 +7,10 @@ answer is computed from given numbers, showed in other wordings where it was mea
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from enum import StrEnum
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
+from proctor.domain.benchmark_kind import BenchmarkKind, ItemKind, benchmark_kind
 from proctor.domain.item import Item
 from proctor.domain.scope import MEASURED, REACHING_FURTHER, SEEN_IN
 from proctor.grading.extractors import target_number
@@ -18,21 +18,6 @@ from proctor.text.numerals import numerals
 
 #: A longer answer is no name, place or date, but something that is put together.
 SHORT_ANSWER_WORDS: Final = 5
-#: Of the items, for which the hint speaks of the benchmark and not of some of its items.
-_MOST: Final = 0.5
-
-
-class ItemKind(StrEnum):
-    """What an item's form tells of how it is answered."""
-
-    OPTIONS = "options"
-    """One of the options that are given."""
-    SHORT_FACT = "short_fact"
-    """An open question with a short answer that is not computed from numbers in the question."""
-    COMPUTED = "computed"
-    """A number, of a question that gives numbers."""
-    OTHER = "other"
-    """A longer answer to an open question."""
 
 
 def kind_of(item: Item) -> ItemKind:
@@ -53,18 +38,25 @@ class WordingReach(NamedTuple):
     hint: str
     """A sentence or two, without a full stop at the end."""
 
+    @property
+    def kind(self) -> BenchmarkKind | None:
+        """The benchmark's; None where the items are not read."""
+        return None if self.kinds is None else benchmark_kind(self.kinds)
 
-def wording_reach(items: Iterable[Item] | None) -> WordingReach:
+
+def wording_reach(items: Iterable[Item] | None, beyond: Collection[str] = ()) -> WordingReach:
     """Look at the items that would be asked.
 
     Args:
         items: None where they are not read; the hint then speaks of every benchmark.
+        beyond: the channels past the wording that the suite requires.
     """
+    covered = f"the suite requires {' and '.join(beyond)}, which reaches further" if beyond else ""
     if items is None:
         return WordingReach(
             None,
             "an approval by wordings alone does not rule out memory of short facts (open questions that are answered "
-            f"by recall). {MEASURED} For such a benchmark {REACHING_FURTHER}",
+            f"by recall). {MEASURED} {_sentence(covered or f'For such a benchmark {REACHING_FURTHER}')}",
         )
     counts = Counter(map(kind_of, items))
     kinds = {kind: counts[kind] for kind in ItemKind}
@@ -77,10 +69,15 @@ def wording_reach(items: Iterable[Item] | None) -> WordingReach:
             "benchmark",
         )
     which = f"{facts:,} of the {total:,} items look" if facts < total else f"all {total:,} items look"
-    blind = "wording alone is blind to that" if facts >= _MOST * total else "wording alone is blind to that in these"
+    some = "" if benchmark_kind(kinds) is BenchmarkKind.FACTS else " in these"
+    blind = f"wording alone is blind to that{some}"
     return WordingReach(
         kinds,
         f"by their form {which} like short facts (open questions, answers of at most {SHORT_ANSWER_WORDS} words that "
-        f"are not computed): a model that remembers one answers every wording of it, and {blind}. {MEASURED} To cover "
-        f"it, {REACHING_FURTHER}",
+        f"are not computed): a model that remembers one answers every wording of it, and {blind}. {MEASURED} "
+        f"{_sentence(covered or f'To cover it, {REACHING_FURTHER}')}",
     )
+
+
+def _sentence(clause: str) -> str:
+    return clause[0].upper() + clause[1:]

@@ -134,8 +134,9 @@ def plan(
     JSON keys, shares as fractions: suite, items, items_available, family, family_title, family_reason, rows[]
     (variants, own, trials, prompt_tokens, output_tokens_at_most, cost, detectable_share, approval_chance), families[]
     (name, title, approval_chance), approval_chance, items_for_90, budget (max_trials, max_tokens, max_cost, over),
-    warning, conclusion, notes[], scope (of an approval), scope_hint (what wording alone can say of these items, by
-    their form), item_kinds (options, short_fact, computed, other).
+    warning, channels_warning (where wordings are blind to such items and the suite requires nothing else), conclusion,
+    notes[], scope (of an approval), scope_hint (what wording alone can say of these items, by their form),
+    benchmark_kind (facts, letters, worked, other), item_kinds (options, short_fact, computed, other).
     """
     from proctor.cli.audits.plan_results import document, over_budget, print_plan, warning
     from proctor.cli.terminal import print_json, say
@@ -159,5 +160,5 @@ def plan(
         print_json(document(planned))
     else:
         print_plan(planned)
-    for caution in filter(None, (warning(planned), over_budget(planned))):
+    for caution in filter(None, (warning(planned), planned.blind, over_budget(planned))):
         say(f"warning: {caution}", err=True)

@@ -45,11 +45,13 @@ def document(plan: AuditPlan) -> dict[str, Any]:
         "items_for_90": plan.items_for_90,
         "budget": {**plan.budget.plain(), "over": over_budget(plan)},
         "warning": warning(plan),
+        "channels_warning": plan.blind,
         "conclusion": conclusion(plan),
         "notes": list(plan.notes),
-        "scope": Scope.WORDING.value,
+        "scope": plan.scope.value,
         "scope_hint": plan.reach.hint,
         "known_exposure": [one._asdict() for one in plan.exposure],
+        "benchmark_kind": None if plan.reach.kind is None else plan.reach.kind.value,
         "item_kinds": None if plan.reach.kinds is None else {kind.value: n for kind, n in plan.reach.kinds.items()},
     }
 
@@ -172,7 +174,8 @@ def print_plan(plan: AuditPlan) -> None:
         say(f"note: {note}")
     for one in plan.exposure:
         say(f"note: {published(one)}")
-    say(f"scope: an approval would rest on wordings alone; {plan.reach.hint}.")
+    rests = "wordings alone" if plan.scope is Scope.WORDING else plan.scope.value
+    say(f"scope: an approval would rest on {rests}; {plan.reach.hint}.")
     say(f"\n{conclusion(plan)}")
 
 
