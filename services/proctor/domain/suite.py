@@ -29,7 +29,7 @@ from proctor.domain.suite_budget import BudgetSection
 from proctor.domain.suite_control import ControlSection
 from proctor.domain.suite_exposure import ExposureSection
 from proctor.domain.suite_fresh import FreshSection
-from proctor.domain.suite_types import SERVED_NAME_WORDS, ContentHash, Endpoint, Fraction, Percent, Seed
+from proctor.domain.suite_types import ContentHash, Endpoint, Fraction, Percent, Seed, ServedName
 from proctor.domain.trial import Decoding
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
@@ -54,10 +54,9 @@ class ModelSection(Frozen):
     backend: Backend | None = None
     """How the endpoint is spoken to; by default told from its URL: grpc is Triton, http the article's `infer` where the
     path ends in /infer, else OpenAI-compatible."""
-    served_name: Annotated[str | None, SERVED_NAME_WORDS] = Field(
-        default=None, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:-]*$"
-    )
-    """The name under which the endpoint serves the model; by default the last part of `model_id`."""
+    served_name: ServedName = None
+    """The name under which the endpoint serves the model, e.g. /models/x, as vLLM names what it is given by path; by
+    default the last part of `model_id`."""
 
     @property
     def name_on_endpoint(self) -> str:
@@ -140,9 +139,7 @@ class ParaphraserSection(Frozen):
     """A URL or an operator's endpoint id; by default the id that equals paraphrase_model, else the audited model's."""
     backend: Backend | None = None
     """How the endpoint is spoken to; by default told from its URL."""
-    served_name: Annotated[str | None, SERVED_NAME_WORDS] = Field(
-        default=None, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:-]*$"
-    )
+    served_name: ServedName = None
     """The name under which the endpoint serves it; by default the last part of paraphrase_model."""
     version: ContentHash | None = None
     """Content hash of its weights, checked where the endpoint reports it."""
