@@ -310,7 +310,9 @@ class PromptSection(Frozen):
     template: str | None = Field(default=None, max_length=20_000)
     """Text with {question} and, for multiple choice, {options}; by default one for each kind of item."""
     chat_template: Literal["none", "user"] = "none"
-    """`none` sends the prompt as a completion, `user` as one user message through the chat endpoint."""
+    """`none` sends the prompt as a completion, `user` as one user message through the chat endpoint; on Triton by the
+    template that the operator gave the endpoint, and refused without one. A contract that carries neither (`…/infer`)
+    leaves it unknown on the card, as all of decoding_config."""
     few_shot: tuple[FewShotExample, ...] = Field(default=(), max_length=64)
     """Solved examples that are shown before the question."""
 

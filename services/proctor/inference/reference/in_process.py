@@ -87,6 +87,8 @@ class InProcessBackend:
                 "install proctor[reference]"
             ) from error
         name = self._spec.served_name
+        if self._spec.chat:
+            raise EndpointError(f"the model {printable(name)[:80]!r} has no chat template; set chat_template to 'none'")
         if not _MODEL_NAME.fullmatch(name):
             raise EndpointError(
                 f"{printable(name)[:80]!r} is not the name of a model of the bundle: letters, digits, '.', '_', '-'"

@@ -83,6 +83,7 @@ class TritonBackend:
         described += f" ({facts.backend or 'unknown'} backend)"
         try:
             self._check_digest(facts)
+            self._check_chat(facts)
         except EndpointError as error:
             return Probe(False, facts.digest, described, str(error))
         return Probe(True, facts.digest, described)
@@ -114,6 +115,7 @@ class TritonBackend:
             raise self._rpc_failure(error) from None
         # Asked before every shard: a server that restarted with other weights must not answer for the pinned ones.
         self._check_digest(facts)
+        self._check_chat(facts)
         # Checked before anything is opened: the template refuses settings that the model cannot honour.
         template = RequestTemplate(self._spec.served_name, facts, decoding)
         exchange = (Stream if facts.streamed else Calls)(await self._connected(), self._rpc_failure)
@@ -166,6 +168,22 @@ class TritonBackend:
     def _check_digest(self, facts: ModelFacts) -> None:
         if facts.digest is not None:
             check_version(self._spec, facts.digest)
+
+    def _check_chat(self, facts: ModelFacts) -> None:
+        """Raises EndpointError: messages would be sent as they are, or could not be told from what answers them."""
+        if not self._spec.chat:
+            return
+        where = f"{self._spec.served_name!r} on {self._spec.url} is to be asked by chat (chat_template 'user')"
+        if self._spec.chat_template is None:
+            raise EndpointError(
+                f"{where}, and no chat template is known that would be applied; submit the suite anew with "
+                "chat_template 'none', or have the operator give the endpoint its chat_template in PROCTOR_ENDPOINTS"
+            )
+        if facts.repeats_the_prompt:
+            raise EndpointError(
+                f"{where}, and repeats its prompt without the template's tokens, so that its answer cannot be told "
+                "from it; serve it with the input exclude_input_in_output, or ask with chat_template 'none'"
+            )
 
     def _rpc_failure(self, error: Any) -> TrialFailure:
         code, details = error.code(), printable(error.details() or "")

@@ -80,6 +80,11 @@ def read_facts(config: Any, model: str, url: str) -> ModelFacts:
             f"model {model!r} on {url} takes the inputs {names}, not text_input; "
             "Proctor speaks to models with the tensors of Triton's vLLM backend or of TensorRT-LLM's ensemble"
         )
+    if inputs and not inputs.keys() & {"sampling_parameters", "max_tokens"}:
+        raise EndpointError(
+            f"model {model!r} on {url} takes neither sampling_parameters nor max_tokens, so that no setting of "
+            "decoding_config would be in force; serve it behind the tensors of Triton's vLLM backend"
+        )
     digest = config.parameters[DIGEST_PARAMETER].string_value if DIGEST_PARAMETER in config.parameters else ""
     backend = str(config.backend or config.platform)
     return ModelFacts(

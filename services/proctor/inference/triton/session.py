@@ -16,6 +16,7 @@ from proctor.inference.triton.stream import Exchange
 from proctor.inference.triton.tensors import finished
 from proctor.inference.triton.wire import RequestTemplate
 from proctor.inference.worker.backend import Answer, TrialFailure, answered, prompt_bytes
+from proctor.text.chat_template import ChatTemplateError, rendered
 
 #: How long a refusal whose words are not known is doubted. A server that begins to end, or whose engine died, is gone
 #: or says so by then.
@@ -46,7 +47,8 @@ class TritonSession:
     async def ask(self, trial: Trial, *, deadline: float) -> Completion:
         """See `Session.ask`."""
         started = time.monotonic()
-        prompt = prompt_bytes(trial.prompt)
+        sent = self._sent(trial)
+        prompt = prompt_bytes(sent)
         repeated = len(prompt) if self._facts.repeats_the_prompt else 0
         bounds = AnswerBounds(self._decoding.max_tokens, repeated)
         try:
@@ -54,10 +56,20 @@ class TritonSession:
         except TimeoutError:
             raise TrialFailure(f"no answer from {self._spec.url} before the deadline", retryable=True) from None
         if self._facts.repeats_the_prompt:
-            answer = answer._replace(text=answer.text.removeprefix(trial.prompt))
+            answer = answer._replace(text=answer.text.removeprefix(sent))
         answer = finished(answer, self._facts, self._decoding)._replace(model_digest=self._facts.digest)
         latency_s = time.monotonic() - started
         return answered(trial, self._spec, answer, max_tokens=self._decoding.max_tokens, latency_s=latency_s)
+
+    def _sent(self, trial: Trial) -> str:
+        """The text that stands for a trial's prompt, or message."""
+        template = self._spec.chat_template
+        if not self._spec.chat or template is None:
+            return trial.prompt
+        try:
+            return rendered(template, trial.prompt)
+        except ChatTemplateError as error:
+            raise TrialFailure(str(error), retryable=False) from None
 
     async def _answer(self, prompt: bytes, bounds: AnswerBounds, deadline: float) -> Answer:
         """What the model says, asked once more where it refuses for the first time in words that are not known.

@@ -89,15 +89,19 @@ def _tensorrt_llm(facts: ModelFacts, decoding: Decoding) -> list[Tensor]:
     """
     numbers: dict[str, float] = {"max_tokens": decoding.max_tokens}
     if decoding.temperature == 0.0:
+        if "top_k" not in facts.inputs:
+            raise EndpointError("the model has no input top_k, so decoding_config.temperature 0 cannot be honoured")
         numbers |= {"top_k": 1}
     else:
         numbers |= {"temperature": decoding.temperature}
-        if decoding.top_p < 1.0 or "top_p" in facts.inputs:
-            numbers |= {"top_p": decoding.top_p}
-        for name in ("temperature", "top_p"):
-            if name in numbers and name not in facts.inputs:
-                raise EndpointError(f"the model has no input {name}, so decoding_config.{name} cannot be honoured")
+    if decoding.top_p < 1.0 or ("top_p" in facts.inputs and decoding.temperature > 0.0):
+        numbers |= {"top_p": decoding.top_p}
+    for name in ("temperature", "top_p"):
+        if name in numbers and name not in facts.inputs:
+            raise EndpointError(f"the model has no input {name}, so decoding_config.{name} cannot be honoured")
     if decoding.seed is not None:
+        if not facts.inputs.keys() & {"seed", "random_seed"}:
+            raise EndpointError("the model has no input seed, so decoding_config.seed cannot be honoured; leave it out")
         numbers |= {"seed": decoding.seed, "random_seed": decoding.seed}
     tensors = [text("text_input", [""])]
     tensors += [_number(name, value, facts) for name, value in numbers.items() if name in facts.inputs]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from proctor.domain.decision import Decision, DecisionOutcome, scope_caveat
 from proctor.domain.evidence import CleanControl, ControlItems, Evidence
 from proctor.domain.limitation import Limitation
-from proctor.domain.log_origin import LOG_BACKEND
+from proctor.domain.log_origin import DECODING_SETTINGS, LOG_BACKEND, UNKNOWN
 from proctor.domain.manifest import AuditManifest
 from proctor.domain.risk_register import exposure_of_dataset, published
 from proctor.evidence.perturbation.rewording_cost import not_on_record
@@ -113,11 +113,18 @@ def limitations(
             "weights_not_proven",
             "The endpoint did not prove which weights it serves. That it is the pinned version is the operator's word.",
         )
+    unsent = [name for name in DECODING_SETTINGS if manifest.card.decoding_policy.get(name) == UNKNOWN]
     if manifest.backend == "infer":
         add(
             "decoding_not_sent",
             "The endpoint's contract has no place for decoding settings, so it answered under its own; decoding_config "
             "says what was asked for, not what was done.",
+        )
+    elif unsent and manifest.backend != LOG_BACKEND:
+        add(
+            "decoding_not_sent",
+            f"The backend {manifest.backend} does not say that it puts decoding_config in force. Under which settings "
+            "the model answered is not known.",
         )
     for channel in CHANNELS.built_in:
         special += CHANNELS.get(channel).limitations(suite, evidence.result_of(channel))
