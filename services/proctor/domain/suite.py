@@ -281,6 +281,12 @@ class GovernanceSection(Frozen):
     """Contamination Score past which a person must look, as a fraction."""
     block_deployment_above_contaminated_pct: Percent = 5.0
     """Score inflation that is blocked, in percent of items."""
+    required_weights: Literal["any", "declared", "proven"] = Field(
+        default="any", exclude_if=lambda required: required == "any"
+    )
+    """What has to be known of the weights for an approval: `proven` takes a digest that a backend of Proctor computed
+    from the files, `declared` also one that whoever runs the endpoint wrote down, `any` none at all. Less is a
+    review."""
     approval_expires_after_days: int | None = Field(
         default=None, ge=1, le=MAX_APPROVAL_DAYS, exclude_if=lambda days: days is None
     )

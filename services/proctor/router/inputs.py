@@ -17,6 +17,7 @@ from proctor.domain.messages import Priority
 from proctor.domain.submitter import LOCAL_NAME
 from proctor.domain.trial import PARAPHRASE_STAGE, Decoding
 from proctor.domain.versions import added
+from proctor.domain.weights import Weights
 from proctor.router.terms import Role, Terms
 
 #: What comes from outside while an audit runs, from whoever submits or steers it, and not from its own steps.
@@ -99,6 +100,9 @@ class AuditInputs(Frozen):
 
     model_digest: str | None = None
     model_digest_verified: bool = False
+    """Whether the endpoint reported a digest, however it knows it."""
+    weights: Weights | None = added(None, since=5)
+    """How the digest is known, where it is proven."""
     server: str = ""
     rounds: int = 0
     """Rounds that were begun with the model that rewords."""

@@ -17,6 +17,7 @@ from tritonclient.grpc import service_pb2
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import BadInputError, EndpointError
 from proctor.domain.trial import Completion, Decoding, Trial
+from proctor.domain.weights import Weights
 from proctor.inference.http.public_place import check_encrypted, place_of
 from proctor.inference.triton.facts import ModelFacts, read_facts
 from proctor.inference.triton.session import TritonSession
@@ -29,6 +30,8 @@ from proctor.runtime.triton_channel import TritonAddress, triton_address
 
 #: How long questions about the server itself may take; it answers them without running a model.
 _METADATA_TIMEOUT_S = 10.0
+#: How long a model may take to say which weights it loaded: it waits its turn behind prompts.
+_STATEMENT_TIMEOUT_S = 30.0
 #: Waits before the first question of a shard is asked again, where its connection was found cut.
 _CUT_WAITS_S = (0.0, 0.05, 0.2)
 _RETRYABLE = frozenset(
@@ -84,8 +87,16 @@ class TritonBackend:
         try:
             self._check_digest(facts)
             self._check_chat(facts)
+            stated = await self._stated_weights(facts)
+        except TrialFailure as failure:
+            # A busy model is asked again: what is known of its weights is not to depend on the moment.
+            away = failure.unavailable or failure.retryable
+            return Probe(False, facts.digest, described, str(failure), away)
         except EndpointError as error:
             return Probe(False, facts.digest, described, str(error))
+        if stated is not None:
+            return Probe(True, stated, described, weights=Weights.PROVEN)
+        # A line in the model's configuration, which nobody need have held against the files.
         return Probe(True, facts.digest, described)
 
     async def complete(self, trials: Sequence[Trial], decoding: Decoding, *, deadline_s: float) -> list[Completion]:
@@ -168,6 +179,16 @@ class TritonBackend:
     def _check_digest(self, facts: ModelFacts) -> None:
         if facts.digest is not None:
             check_version(self._spec, facts.digest)
+
+    async def _stated_weights(self, facts: ModelFacts) -> str | None:
+        """What the model computed from its files, where it is one of Proctor's and says so: it is asked one prompt."""
+        if not facts.states_weights:
+            return None
+        session = await self.session(Decoding(max_tokens=1), repeats=0, deadline_s=_METADATA_TIMEOUT_S)
+        try:
+            return await session.stated_weights(deadline=time.monotonic() + _STATEMENT_TIMEOUT_S)
+        finally:
+            await session.close()
 
     def _check_chat(self, facts: ModelFacts) -> None:
         """Raises EndpointError: messages would be sent as they are, or could not be told from what answers them."""

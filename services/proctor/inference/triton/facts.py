@@ -19,8 +19,11 @@ MAX_INPUTS: Final = 256
 _NAME_CHARACTERS: Final = 200
 _DATATYPES: Final = {number: name for name, number in model_config_pb2.DataType.items()}
 
-#: Parameter of a model's configuration in which Proctor's models state the digest of their weights.
+#: Parameter of a model's configuration that declares the digest of its weights: a line that somebody wrote.
 DIGEST_PARAMETER = "model_digest"
+#: Input and output by which a model of Proctor's says what it computed from the files that it loaded.
+WEIGHTS_INPUT: Final = "return_weights_digest"
+WEIGHTS_OUTPUT: Final = "weights_digest"
 
 
 class Dialect(StrEnum):
@@ -54,6 +57,11 @@ class ModelFacts(NamedTuple):
         """Told from the inputs; vLLM's where they are not known."""
         is_tensorrt = "max_tokens" in self.inputs and "sampling_parameters" not in self.inputs
         return Dialect.TENSORRT_LLM if is_tensorrt else Dialect.VLLM
+
+    @property
+    def states_weights(self) -> bool:
+        """Whether the model says in its answers which weights it computed the digest of."""
+        return WEIGHTS_INPUT in self.inputs
 
     @property
     def repeats_the_prompt(self) -> bool:

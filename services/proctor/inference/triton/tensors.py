@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from proctor.domain.errors import EndpointError
 from proctor.domain.trial import Decoding
-from proctor.inference.triton.facts import Dialect, ModelFacts
+from proctor.inference.triton.facts import WEIGHTS_INPUT, Dialect, ModelFacts
 from proctor.inference.triton.vllm import sampling_parameters
 from proctor.inference.worker.backend import Answer
 
@@ -78,6 +78,8 @@ def _vllm(facts: ModelFacts, decoding: Decoding) -> list[Tensor]:
             )
         ),
     ]
+    if facts.states_weights:
+        tensors.append(Tensor(WEIGHTS_INPUT, "BOOL", 1, _TRUE))
     # A vLLM backend from before a tensor was added refuses requests that hold it.
     return [tensor for tensor in tensors if not facts.inputs or tensor.name in facts.inputs]
 
