@@ -16,6 +16,7 @@ from proctor.domain.item import Item
 from proctor.domain.manifest import AnsweredShard, AuditManifest, CompletionSet, DeadShard, ItemSet, VariantSet
 from proctor.domain.suite import Suite
 from proctor.domain.trial import Arm, Completion, Trial
+from proctor.domain.weights import Weights
 from proctor.evidence.perturbation.clean_control import NONE_ON_RECORD, OnRecord
 from proctor.grading import resolve_extractor
 from proctor.router.plan import shard_of
@@ -145,6 +146,7 @@ def manifest_of(suite: Suite, *, verified: bool = True) -> AuditManifest:
         card=protocol_card(suite, ContentDigests(dataset=DIGEST), evaluator_version="proctor 0.1.0"),
         model_digest=DIGEST,
         model_digest_verified=verified,
+        weights=Weights.PROVEN if verified else None,
         server="triton 2.51.0",
         items=DIGEST,
         variants=DIGEST,

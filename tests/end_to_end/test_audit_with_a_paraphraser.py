@@ -193,7 +193,8 @@ def test_a_paraphraser_on_triton_rewords_for_a_model_behind_http(
         triton_server(tmp_path / "bundle", tmp_path / "triton") as triton,
         replay_server(right_answers(rewordings)) as server,
     ):
-        there = {"paraphraser": {"endpoint": f"grpc://127.0.0.1:{triton.grpc_port}"}, "min_semantic_distance": 0.01}
+        asked = {"endpoint": f"grpc://127.0.0.1:{triton.grpc_port}", "chat_template": "none"}
+        there = {"paraphraser": asked, "min_semantic_distance": 0.01}
         run = audit_run(smaller(with_ids(tmp_path, server.url, PARAPHRASER, **there), 40), home, benchmarks)
         assert triton.answered(PARAPHRASER) >= 40
     assert run.returncode == 3, run.stderr

@@ -189,13 +189,15 @@ def test_every_message_is_of_version_one_but_where_it_says_what_was_added_since(
     # To be raised, with a migration of the messages' readers in mind, when a field is added (docs/architecture.md).
     newer = {kind.__name__: newest_version(kind) for kind in kinds if newest_version(kind) > 1}
     assert newer == {
+        "ProbeEndpoint": 4,
+        "EndpointProbed": 2,
         "BuildVariants": 4,
         "VariantsBuilt": 3,
-        "WriteDecision": 2,
-        "RunShards": 3,
+        "WriteDecision": 3,
+        "RunShards": 4,
         "ShardsAnswered": 2,
         "GradeShards": 3,
-        "ScoreAudit": 3,
+        "ScoreAudit": 4,
     }
     asked = BuildVariants(audit_id="a", items="i", settings="s", benchmark="b")
     to_check = VariantsToCheck(variants="v", answers=("a",), extractor="auto")

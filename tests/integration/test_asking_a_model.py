@@ -80,6 +80,8 @@ def server_of(
 
 def suite_file(folder: Path, url: str, **perturbation: Any) -> Path:
     asking_one = {"perturbation_strategy": "paraphrase_llm", "paraphrase_model": f"tests/{PARAPHRASER}"}
+    if url.startswith("grpc"):
+        perturbation["paraphraser"] = {"chat_template": "none", **perturbation.get("paraphraser", {})}
     return gsm8k_suite(folder, url, items=ITEMS, perturbation={**asking_one, **perturbation})
 
 

@@ -155,6 +155,7 @@ CHANGES = [
     _change("governance.audit_owner", "other", subject=True),
     _change("governance.review_required_above_cs", 0.3),
     _change("governance.block_deployment_above_contaminated_pct", 6.0),
+    _change("governance.required_weights", "proven", subject=True),
     _change("governance.approval_expires_after_days", 90, subject=True),
     _change("governance.approval_ends_when_superseded", True, subject=True),
     _change("governance.result_retention_days", 30, subject=True),
@@ -214,7 +215,8 @@ UNCHANGEABLE = {"metric_config.name", "protocol_config.templates", f"{_CHECK}.de
 PLUGINS = {"protocol_config.stages"}
 #: Not written where it stands at its default, so that suites keep the bytes of the time before it.
 NOT_WRITTEN = {
-    "governance.profile", "governance.approval_expires_after_days", "governance.approval_ends_when_superseded",
+    "governance.profile", "governance.required_weights",
+    "governance.approval_expires_after_days", "governance.approval_ends_when_superseded",
     "perturbation_config.min_margin", "dataset_config.cluster_field", "decoding_config.replicates",
     "scoring_config.max_cut_short_pct",
 }  # fmt: skip

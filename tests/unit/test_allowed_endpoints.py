@@ -161,6 +161,7 @@ def rewording(endpoint: str | None = None, model: str = "org/rewriter", **more: 
     chosen = {
         "perturbation_config.perturbation_strategy": "paraphrase_llm",
         "perturbation_config.paraphrase_model": model,
+        "perturbation_config.paraphraser.chat_template": "none",
     }
     return chosen | ({"perturbation_config.paraphraser.endpoint": endpoint} if endpoint else {}) | more
 

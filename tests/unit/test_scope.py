@@ -187,8 +187,9 @@ def test_show_and_watch_say_the_scope_of_an_approval_before_its_reason(
 def test_the_event_carries_the_scope_and_the_message_with_it_is_of_the_version_that_has_one(clean: Report) -> None:
     event = event_of("a", clean, "sha256:0", "report.html")
     assert event.plain()["scope"] == "wording"
-    assert WriteDecision(event=event).version == 2
-    assert WriteDecision(event=event.model_copy(update={"scope": None})).version == 1
+    without = event.model_copy(update={"weights": None})
+    assert [WriteDecision(event=one).version for one in (event, without)] == [3, 2]
+    assert WriteDecision(event=without.model_copy(update={"scope": None})).version == 1
 
 
 def test_the_registry_s_tag_of_the_scope_is_written_before_the_decision(clean: Report) -> None:

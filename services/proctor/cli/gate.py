@@ -28,9 +28,15 @@ def gate() -> None:
 @gate.command()
 @click.argument("reference", metavar="NAME@ALIAS|NAME/VERSION")
 @registry_option
+@click.option(
+    "--weights",
+    type=click.Choice(["declared", "proven"]),
+    help="Approve only where the weights are known at least so: proven is computed from the files by a backend of "
+    "Proctor, declared written down by whoever runs the endpoint.",
+)
 @home_option
 @format_option
-def check(reference: str, registry: str | None, home: Path, output: str) -> ExitCode:
+def check(reference: str, registry: str | None, weights: str | None, home: Path, output: str) -> ExitCode:
     """Hold what the registry says of a model version against the record, before it is promoted.
 
     NAME is the registered model's name, or the model id. The version's tags prove nothing by themselves, because anyone
@@ -47,13 +53,14 @@ def check(reference: str, registry: str | None, home: Path, output: str) -> Exit
       proctor gate check my-model@champion
       proctor gate check models:/my-model/7 --format json || exit 1
 
-    JSON keys: name, version, audit_id, outcome (null where nothing is proven), scope, caveat, reasons[].
+    JSON keys: name, version, audit_id, outcome (null where nothing is proven), scope, weights (how they
+    are known: proven, declared, unknown), caveat, reasons[].
     """
     from proctor.cli.audits.reaching import home_settings
 
     wanted = Reference.parse(reference)
     settings = home_settings(home)
-    found = _checked(wanted, registry or registry_of(settings), settings)
+    found = _checked(wanted, registry or registry_of(settings), settings, weights)
     if output == "json":
         print_json(found.plain())
     else:
@@ -61,7 +68,8 @@ def check(reference: str, registry: str | None, home: Path, output: str) -> Exit
     return _exit_code(found.outcome)
 
 
-def _checked(wanted: Reference, uri: str, settings: Settings) -> GateCheck:
+def _checked(wanted: Reference, uri: str, settings: Settings, weights: str | None) -> GateCheck:
+    from proctor.domain.weights import Weights
     from proctor.registry.model_registry import ReadableRegistry, kind_of, open_registry
     from proctor.registry.promotion import check as hold_against
 
@@ -73,7 +81,7 @@ def _checked(wanted: Reference, uri: str, settings: Settings) -> GateCheck:
                 "proctor.registry.model_registry.ReadableRegistry"
             )
         held = registry.held(wanted.model, version=wanted.version, alias=wanted.alias)
-    return hold_against(held, _on_record(held, kind, settings))
+    return hold_against(held, _on_record(held, kind, settings), wanted=None if weights is None else Weights(weights))
 
 
 def _on_record(held: HeldVersion, kind: RegistryKind | None, settings: Settings) -> OnRecord:
@@ -119,6 +127,8 @@ def _print(found: GateCheck) -> None:
         say(f"  {found.caveat}")
     for reason in found.reasons:
         say(f"  - {reason.text}")
+    if found.weights is not None:
+        say(f"  weights: {found.weights.words}")
     if found.audit_id is not None:
         say(f"  audit: {found.audit_id}")
 

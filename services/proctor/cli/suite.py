@@ -126,7 +126,7 @@ def fingerprint(context: click.Context, file: Path, output: str) -> None:
     The fingerprint stands alone on the first line. The card binds the content of the files that the suite names;
     warnings about what could not be bound go to standard error.
     """
-    from proctor.cli.suite_answer import card_warnings
+    from proctor.cli.suite_answer import asked_or_why, card_warnings
     from proctor.domain.card import evaluator_version, protocol_card
     from proctor.domain.problems import visible
     from proctor.formats.suites import content_digests
@@ -135,8 +135,9 @@ def fingerprint(context: click.Context, file: Path, output: str) -> None:
     loaded = _load(context, file)
     settings = Settings.from_environment()
     contents = content_digests(loaded, file.parent, settings.bundle, settings.benchmarks)
-    card = protocol_card(loaded, contents, evaluator_version=evaluator_version())
-    for warning in card_warnings(loaded, contents):
+    asked, unknown = asked_or_why(loaded, settings)
+    card = protocol_card(loaded, contents, evaluator_version=evaluator_version(), asked=asked)
+    for warning in [*card_warnings(loaded, contents), *([unknown] if unknown is not None else [])]:
         click.echo(f"{visible(str(file))}: warning: {warning}", err=True)
     if output == "json":
         print_json({"fingerprint": card.fingerprint, "protocol_digest": card.protocol_digest})

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from proctor.domain.asked import AskedModels
 from proctor.domain.card import ContentDigests, evaluator_version, protocol_card
 from proctor.domain.certain_review import certain_review
 from proctor.domain.channels import REQUIRED_BY_PROFILE
@@ -17,6 +18,7 @@ from proctor.domain.strict_json import read_document
 from proctor.domain.suite import DatasetSection, GovernanceSection, Suite
 from proctor.formats.benchmark_files import PACKAGED_BENCHMARK
 from proctor.formats.suites import calibration_path, content_digests, panel_path
+from proctor.router.submit.asked import asked_models
 from proctor.runtime.settings import Settings
 
 _SHA256_CHARACTERS = len("sha256:") + 64
@@ -81,7 +83,17 @@ def card_known(suite: Suite, folder: Path) -> CardKnown:
     unbound = card_warnings(suite, contents)
     if unbound:
         return CardKnown(None, unbound)
-    return CardKnown(protocol_card(suite, contents, evaluator_version=evaluator_version()).fingerprint, [])
+    asked, _ = asked_or_why(suite, settings)
+    card = protocol_card(suite, contents, evaluator_version=evaluator_version(), asked=asked)
+    return CardKnown(card.fingerprint, [])
+
+
+def asked_or_why(suite: Suite, settings: Settings) -> tuple[AskedModels | None, str | None]:
+    """What of a suite's settings its endpoints put in force, or why that is not known here."""
+    try:
+        return asked_models(suite, settings), None
+    except BadInputError as error:
+        return None, f"{error}; the card says here that every setting is in force"
 
 
 def card_warnings(suite: Suite, contents: ContentDigests) -> list[str]:

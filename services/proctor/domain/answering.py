@@ -12,7 +12,7 @@ from proctor.domain.backends import Backend
 from proctor.domain.base import Frozen
 from proctor.domain.canonical import json_digest
 from proctor.domain.field_words import Words
-from proctor.domain.suite_types import SERVED_NAME_WORDS, ContentHash, Endpoint
+from proctor.domain.suite_types import ContentHash, Endpoint, ServedName
 from proctor.domain.trial import Decoding
 
 #: Solvers of a check, and their samples of a wording.
@@ -54,9 +54,7 @@ class SolverSection(Frozen):
     """The id of an endpoint that the operator has named."""
     backend: Backend | None = None
     """How the endpoint is spoken to; by default as the operator says, or told from its URL."""
-    served_name: Annotated[str | None, SERVED_NAME_WORDS] = Field(
-        default=None, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:-]*$"
-    )
+    served_name: ServedName = None
     """The name under which the endpoint serves it; by default the last part of model."""
     version: ContentHash | None = None
     """Content hash of its weights, checked where the endpoint reports it."""

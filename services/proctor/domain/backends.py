@@ -23,6 +23,8 @@ BACKENDS: Final[ExtensionPoint[type]] = ExtensionPoint(
         "in_process": "proctor.inference.reference.in_process:InProcessBackend",
     },
 )
+#: The one of them that takes text and no messages, so that Proctor applies the chat template.
+TEMPLATED: Final = "triton"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 
 

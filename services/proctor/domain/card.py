@@ -11,6 +11,7 @@ from typing import Any, Self
 from pydantic import Field
 
 from proctor import __version__
+from proctor.domain.asked import SERVED_NAME, Asked, AskedModels
 from proctor.domain.base import Frozen
 from proctor.domain.canonical import json_digest
 from proctor.domain.exposure import exposure_form
@@ -84,7 +85,12 @@ class ProtocolCard(Frozen):
 
 
 def protocol_card(
-    suite: Suite, contents: ContentDigests, *, evaluator_version: str, log: LogOrigin | None = None
+    suite: Suite,
+    contents: ContentDigests,
+    *,
+    evaluator_version: str,
+    log: LogOrigin | None = None,
+    asked: AskedModels | None = None,
 ) -> ProtocolCard:
     """Lay out a suite as a protocol card.
 
@@ -92,8 +98,18 @@ def protocol_card(
     governance and privacy, which take no part in the score, stand under the run, so they leave `protocol_digest` alone.
     A raised budget lets the same audit go on. Where answers came from logs, what those do not record of the asking is
     unknown; where they record all of it, the `protocol_digest` is that of an audit that asked.
+
+    Args:
+        suite: the suite.
+        contents: of the files that it names.
+        evaluator_version: whose card it is.
+        log: where the answers came from, where nobody was asked.
+        asked: what of the settings is in force at the suite's endpoints; what is not stands there as unknown. None
+            where it is not known, so that all of it is taken to be.
     """
-    plain = suite.plain()
+    plain, asked = suite.plain(), asked or AskedModels()
+    if SERVED_NAME in asked.audited.not_sent:
+        plain["model_config"][SERVED_NAME] = UNKNOWN
     dataset, perturbation, scoring = plain["dataset_config"], plain["perturbation_config"], plain["scoring_config"]
     governance = plain["governance"]
     source_path, rewordings_path = dataset.pop("path"), perturbation.pop("rewordings_path")
@@ -104,14 +120,25 @@ def protocol_card(
     privacy = {"dataset_private": True} if dataset.pop("private") else {}
     # Where the rewording model runs takes no part in what it says; which model, and how it is asked, does.
     paraphraser = perturbation["paraphraser"]
-    paraphraser_run = {key: paraphraser.pop(key) for key in ("endpoint", "backend", "served_name")}
+    paraphraser_run = _where(paraphraser, asked.paraphraser)
+    # The rewordings themselves are bound by their content, those of the library too, whatever made them.
+    of_chat = asked.paraphraser.chat(paraphraser["chat_template"])
+    paraphraser["chat_template"] = of_chat.pop("chat_template")
+    paraphraser_run |= of_chat
+    paraphraser["decoding"] = asked.paraphraser.said(paraphraser["decoding"])
     check = perturbation.get("answering_check")
-    solvers_run = [
-        {key: solver.pop(key) for key in ("endpoint", "backend", "served_name")}
-        for solver in (check["solvers"] if check is not None else ())
-    ]
+    solvers = check["solvers"] if check is not None else []
+    of_solvers = asked.solvers or (Asked(),) * len(solvers)
+    solvers_run = [_where(solver, of) for solver, of in zip(solvers, of_solvers, strict=True)]
+    for solver, of in zip(solvers, of_solvers, strict=True):
+        solver |= of.chat(solver["chat_template"])
+        # One decoding for all of them: in force where it is so for each.
+        check["decoding"] = of.said(check["decoding"])
     protocol = plain["protocol_config"]
-    router_run = {key: protocol["router"].pop(key) for key in ("endpoint", "backend", "served_name")}
+    router = protocol["router"]
+    router_run = _where(router, asked.router)
+    router |= asked.router.chat(router["chat_template"])
+    router["decoding"] = asked.router.said(router["decoding"])
     # Not written where there is none, so that suites keep the fingerprints of the time before it.
     fresh_run: dict[str, Any] = {}
     fresh_asked: dict[str, Any] = {}
@@ -145,12 +172,13 @@ def protocol_card(
     # Not written where the model was asked, so that cards keep the fingerprints of the time before it.
     answers = {"answers_from_logs": log.on_card()} if log is not None else {}
     unrecorded = {CHAT, *DECODING_SETTINGS} - set(log.settings) if log is not None else set[str]()
-    prompt, decoding = plain["prompt_config"], plain["decoding_config"]
+    prompt, decoding = plain["prompt_config"], asked.audited.said(plain["decoding_config"])
+    chat = {"chat_template": UNKNOWN} if CHAT in unrecorded else asked.audited.chat(prompt["chat_template"])
     split = {key: dataset.pop(key) for key in ("dataset_variant", "split", "selection", "sample_size", "sampling_seed")}
     return ProtocolCard(
         task_set={**dataset, "content_digest": contents.dataset},
         split=split,
-        prompt_template={**prompt, **({"chat_template": UNKNOWN} if CHAT in unrecorded else {})},
+        prompt_template={**prompt, **chat},
         decoding_policy={name: UNKNOWN if name in unrecorded else value for name, value in decoding.items()},
         metric=plain["metric_config"],
         evaluator_version=evaluator_version,
@@ -190,3 +218,8 @@ def protocol_card(
         },
         plugins=plugins_of(suite),
     )
+
+
+def _where(section: dict[str, Any], asked: Asked) -> dict[str, Any]:
+    """Where a model beside the audited one is asked, taken out of its section."""
+    return asked.said({key: section.pop(key) for key in ("endpoint", "backend", SERVED_NAME)})

@@ -10,6 +10,7 @@ from pydantic.alias_generators import to_camel
 from proctor.domain.base import Frozen
 from proctor.domain.scope import WORDING_ALONE, Scope
 from proctor.domain.versions import added
+from proctor.domain.weights import Weights
 
 
 class DecisionOutcome(StrEnum):
@@ -60,6 +61,9 @@ class DecisionEvent(Frozen):
     n_items: int
     scope: Scope | None = added(None, since=2)
     """How far the evidence reaches past the wording; None where an earlier Proctor decided."""
+    weights: Weights | None = added(None, since=3)
+    """How the digest of the weights is known; None where an earlier Proctor decided, which did not tell apart what was
+    proven from what was declared."""
 
     @property
     def routing_key(self) -> str:

@@ -10,6 +10,8 @@ from pydantic import Field
 from proctor.domain.backends import Backend
 from proctor.domain.base import Frozen
 from proctor.domain.canonical import short_id
+from proctor.domain.chat_template import ChatTemplate
+from proctor.domain.versions import added
 
 
 class Balance(StrEnum):
@@ -84,6 +86,8 @@ class EndpointSpec(Frozen):
     """Whether keys that are bound to no host go there: the operator named or covers it, or who sits at the terminal
     started the audit. Said by whoever resolved the endpoint, and never told from its URL."""
 
+    chat_template: ChatTemplate | None = added(None, since=4)
+    """With `chat`: what makes the message a text before it is sent, where the server takes text and no messages."""
     server_name: str | None = None
     """Its name in its certificate and among the API keys, where `url` has an address that was found for it."""
 

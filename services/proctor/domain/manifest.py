@@ -16,6 +16,7 @@ from proctor.domain.item import Item, Rejection, Variant
 from proctor.domain.suite import Suite
 from proctor.domain.trial import Arm, Completion, Decoding, Outcome, Trial
 from proctor.domain.versions import added
+from proctor.domain.weights import Weights, weights_known
 
 #: Items that are stored, planned and graded together: few enough that a service never holds a large audit whole.
 CHUNK_ITEMS = 1024
@@ -184,7 +185,7 @@ class AuditManifest(Frozen):
     card: ProtocolCard
     model_digest: str
     model_digest_verified: bool
-    """Whether the endpoint itself reported the digest of the weights that it serves."""
+    """Whether the endpoint itself reported a digest of the weights that it serves, however it knows it."""
     server: str
     backend: Backend | None = None
     """How the endpoint was spoken to."""
@@ -208,3 +209,10 @@ class AuditManifest(Frozen):
     """Digest of the Panel of reference models that answered both; None where the suite names none."""
     control: ControlAsked | None = added(None, since=3)
     """The control items and their rewordings; None where the suite asks none."""
+    weights: Weights | None = added(None, since=4)
+    """How the digest of the weights is known, where they are proven."""
+
+    @property
+    def weights_known(self) -> Weights:
+        """How the digest of the weights is known."""
+        return weights_known(self.weights, reported=self.model_digest_verified)

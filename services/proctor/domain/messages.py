@@ -24,6 +24,7 @@ from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.manifest import AnsweredShard
 from proctor.domain.trial import ANSWER_STAGE, Decoding
 from proctor.domain.versions import added, needed_version
+from proctor.domain.weights import Weights
 
 #: What every deployment runs.
 SERVICES = ("router", "perturbation", "inference", "scorer", "registry")
@@ -120,6 +121,8 @@ class EndpointProbed(Message):
     """Where it is not `ok`: whether the endpoint was not there, and may be in a moment."""
     tried: int = 0
     """As the probe said."""
+    weights: Weights | None = added(None, since=2)
+    """How the digest is known; None where it is declared, or there is none."""
 
 
 class VariantsToCheck(Frozen):
@@ -340,6 +343,8 @@ class ScoreAudit(Message):
     """The same of control items."""
     replicates: int = added(1, since=3)
     """How often each prompt was asked; an earlier scorer takes more answers for a mistake."""
+    proven: bool = added(False, since=4)
+    """Whether the manifest says that the weights are proven, of which an earlier scorer knows nothing."""
 
 
 class AuditScored(Message):

@@ -14,8 +14,9 @@ from typing import Any, Final, Self
 from pydantic import Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
-from proctor.domain.backends import Backend
+from proctor.domain.backends import TEMPLATED, Backend
 from proctor.domain.base import Frozen
+from proctor.domain.chat_template import OperatorTemplate
 from proctor.domain.endpoint import Balance, Discovery, DnsDiscovery, Replica
 from proctor.domain.endpoint_url import EndpointUrl, OddUrlError, backend_of, endpoint_url
 from proctor.domain.errors import BadInputError
@@ -53,6 +54,8 @@ class OperatorEndpoint(Frozen):
     """How it is spoken to, for suites that do not say it; by default told from the URL."""
     balance: Balance = Balance.MEASURED
     max_in_flight: int | None = Field(default=None, ge=1, le=4096)
+    chat_template: OperatorTemplate | None = None
+    """The model's chat template, which Proctor applies where a suite asks by chat and the server takes text alone."""
     private: bool = False
     """Whether items of private datasets may be sent there."""
     input_price_per_million: Price | None = None
@@ -79,6 +82,19 @@ class OperatorEndpoint(Frozen):
         for replica in self.replicas:
             if replica.metrics_url is not None and endpoint_url(replica.metrics_url).scheme not in ("http", "https"):
                 raise _fault("has a metrics_url that is not http or https", "e.g. http://triton:8002/metrics")
+        template, spoken = self.chat_template, self.backend or backend_of(self.urls[0])
+        if template is not None and spoken != TEMPLATED:
+            raise _fault(
+                f"has a chat_template and is asked as {spoken}",
+                f"leave it out: Proctor applies one before it asks {TEMPLATED}, and nowhere else",
+            )
+        if template is not None and (template.path is None) == (template.text is None):
+            raise _fault(
+                "has a chat_template of " + ("neither path nor text" if template.path is None else "both"),
+                'give a path, e.g. {"path": "/etc/proctor/tokenizer_config.json"}, or the text itself',
+            )
+        if template is not None and template.path is not None and not template.path.startswith("/"):
+            raise _fault("has a chat_template whose path is not from the root", "write the whole path")
         if isinstance(self.discovery, DnsDiscovery) and urls[0].address is not None:
             raise _fault("discovers an address", "give a name that DNS has addresses for, or the address as url")
         return self
@@ -161,7 +177,9 @@ def _spelt_out(value: str | dict[str, Any]) -> dict[str, Any]:
     """An endpoint with an object wherever a URL may stand for one."""
     if isinstance(value, str):
         return {"url": value}
-    replicas = value.get("replicas")
+    replicas, template = value.get("replicas"), value.get("chat_template")
+    if isinstance(template, str):
+        value = {**value, "chat_template": {"path": template}}
     if not isinstance(replicas, list):
         return value
     return {**value, "replicas": [{"url": one} if isinstance(one, str) else one for one in replicas]}

@@ -16,7 +16,7 @@ from proctor.domain.backends import Backend
 from proctor.domain.base import Frozen
 from proctor.domain.field_words import Words
 from proctor.domain.plugins import declared, handed_in
-from proctor.domain.suite_types import SERVED_NAME_WORDS, ContentHash, Endpoint
+from proctor.domain.suite_types import ContentHash, Endpoint, ServedName
 from proctor.domain.trial import Arm, Decoding
 
 #: The paper's largest router count.
@@ -94,9 +94,7 @@ class RouterSection(Frozen):
     """A URL or an operator's endpoint id; by default the id that equals model, else the audited model's."""
     backend: Backend | None = None
     """How the endpoint is spoken to; by default told from its URL."""
-    served_name: Annotated[str | None, SERVED_NAME_WORDS] = Field(
-        default=None, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:-]*$"
-    )
+    served_name: ServedName = None
     """The name under which the endpoint serves it; by default the last part of model, else the audited model's."""
     version: ContentHash | None = None
     """Content hash of its weights, checked where the endpoint reports it; by default the audited model's."""

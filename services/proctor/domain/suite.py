@@ -29,7 +29,7 @@ from proctor.domain.suite_budget import BudgetSection
 from proctor.domain.suite_control import ControlSection
 from proctor.domain.suite_exposure import ExposureSection
 from proctor.domain.suite_fresh import FreshSection
-from proctor.domain.suite_types import SERVED_NAME_WORDS, ContentHash, Endpoint, Fraction, Percent, Seed
+from proctor.domain.suite_types import ContentHash, Endpoint, Fraction, Percent, Seed, ServedName
 from proctor.domain.trial import Decoding
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
@@ -54,10 +54,9 @@ class ModelSection(Frozen):
     backend: Backend | None = None
     """How the endpoint is spoken to; by default told from its URL: grpc is Triton, http the article's `infer` where the
     path ends in /infer, else OpenAI-compatible."""
-    served_name: Annotated[str | None, SERVED_NAME_WORDS] = Field(
-        default=None, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:-]*$"
-    )
-    """The name under which the endpoint serves the model; by default the last part of `model_id`."""
+    served_name: ServedName = None
+    """The name under which the endpoint serves the model, e.g. /models/x, as vLLM names what it is given by path; by
+    default the last part of `model_id`."""
 
     @property
     def name_on_endpoint(self) -> str:
@@ -140,9 +139,7 @@ class ParaphraserSection(Frozen):
     """A URL or an operator's endpoint id; by default the id that equals paraphrase_model, else the audited model's."""
     backend: Backend | None = None
     """How the endpoint is spoken to; by default told from its URL."""
-    served_name: Annotated[str | None, SERVED_NAME_WORDS] = Field(
-        default=None, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:-]*$"
-    )
+    served_name: ServedName = None
     """The name under which the endpoint serves it; by default the last part of paraphrase_model."""
     version: ContentHash | None = None
     """Content hash of its weights, checked where the endpoint reports it."""
@@ -288,6 +285,12 @@ class GovernanceSection(Frozen):
     """Contamination Score past which a person must look, as a fraction."""
     block_deployment_above_contaminated_pct: Percent = 5.0
     """Score inflation that is blocked, in percent of items."""
+    required_weights: Literal["any", "declared", "proven"] = Field(
+        default="any", exclude_if=lambda required: required == "any"
+    )
+    """What has to be known of the weights for an approval: `proven` takes a digest that a backend of Proctor computed
+    from the files, `declared` also one that whoever runs the endpoint wrote down, `any` none at all. Less is a
+    review."""
     approval_expires_after_days: int | None = Field(
         default=None, ge=1, le=MAX_APPROVAL_DAYS, exclude_if=lambda days: days is None
     )
@@ -317,7 +320,9 @@ class PromptSection(Frozen):
     template: str | None = Field(default=None, max_length=20_000)
     """Text with {question} and, for multiple choice, {options}; by default one for each kind of item."""
     chat_template: Literal["none", "user"] = "none"
-    """`none` sends the prompt as a completion, `user` as one user message through the chat endpoint."""
+    """`none` sends the prompt as a completion, `user` as one user message through the chat endpoint; on Triton by the
+    template that the operator gave the endpoint, and refused without one. A contract that carries neither (`…/infer`)
+    leaves it unknown on the card, as all of decoding_config."""
     few_shot: tuple[FewShotExample, ...] = Field(default=(), max_length=64)
     """Solved examples that are shown before the question."""
 

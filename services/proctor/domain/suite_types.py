@@ -47,8 +47,26 @@ def _endpoint(value: str) -> str:
     return value
 
 
-#: Of the name under which an endpoint serves a model.
-SERVED_NAME_WORDS: Final = Words(alphabet="letters, digits, '.', '_', '/', ':' and '-', after a letter or digit")
+def _served_name(value: str | None) -> str | None:
+    # A backend may make a path or a URL of it, a plug-in's too.
+    if value is not None and ".." in value.split("/"):
+        raise PydanticCustomError(
+            "climbing_name",
+            "is a path with '..' in it",
+            {"mend": "serve the model under a name without it, e.g. --served-model-name NAME, and write that"},
+        )
+    return value
+
+
+#: Characters of the name under which an endpoint serves a model: a path, more often than not.
+MAX_SERVED_NAME: Final = 512
+ServedName = Annotated[
+    str | None,
+    Words(alphabet="a name or a path of letters, digits, '.', '_', '/', ':', '@', '+', '~' and '-'"),
+    Field(min_length=1, max_length=MAX_SERVED_NAME, pattern=r"^[A-Za-z0-9._/~][A-Za-z0-9._/:@+~-]*$"),
+    AfterValidator(_served_name),
+]
+"""The name under which an endpoint serves a model, as the server has it; vLLM's is by default the model's path."""
 ContentHash = Annotated[str, AfterValidator(_content_hash)]
 Endpoint = Annotated[str, AfterValidator(_endpoint)]
 Fraction = Annotated[float, Field(gt=0.0, lt=1.0)]

@@ -111,7 +111,7 @@ class LocalDesk:
         place = partial(admission.place, self.caller.name)
         if admission.counts_audits(self.caller.name):
             # Before anything is stored: what is refused takes no disk.
-            with place(unended(self.records, subject_of(data, self.caller))):
+            with place(unended(self.records, subject_of(data, self.settings, self.caller))):
                 pass
         stores = self.settings, self.records, self.artifacts()
         with tracing.submitting(partial(self._request, request)) as on_record:

@@ -11,6 +11,7 @@ from proctor.domain.record.sign_off import SignedBy
 from proctor.domain.scope import Scope
 from proctor.domain.standing import StandingKind
 from proctor.domain.submitter import LOCAL_NAME
+from proctor.domain.weights import Weights
 from proctor.gateway.desk import Submitted
 from proctor.gateway.rpc import audit_pb2 as pb
 from proctor.gateway.status import AuditStatus, Failure, Stands, TokensSpent, Trials, Verdict
@@ -106,6 +107,7 @@ def _decision_message(verdict: Verdict) -> pb.Decision:
         report_digest=verdict.report_digest,
         registry_version=verdict.registry_version,
         scope=verdict.scope,
+        weights=verdict.weights,
         stands=None if verdict.stands is None else _standing_message(verdict.stands),
     )
 
@@ -185,6 +187,7 @@ def _verdict_of(message: pb.Decision) -> Verdict:
         report_digest=message.report_digest,
         registry_version=message.registry_version if message.HasField("registry_version") else None,
         scope=_scope_of(message.scope) if message.HasField("scope") else None,
+        weights=_weights_of(message.weights) if message.HasField("weights") else None,
         stands=_stands_of(message.stands) if message.HasField("stands") else None,
     )
 
@@ -205,6 +208,13 @@ def _stands_of(message: pb.Standing) -> Stands:
         expires_at=message.expires_at if message.HasField("expires_at") else None,
         sequence=message.sequence,
     )
+
+
+def _weights_of(word: str) -> Weights:
+    try:
+        return Weights(word)
+    except ValueError:
+        raise BadInputError(f"the service says weights {word[:40]!r}, which {_UNKNOWN}") from None
 
 
 def _scope_of(word: str) -> Scope:

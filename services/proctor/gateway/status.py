@@ -13,6 +13,7 @@ from proctor.domain.record.sign_off import SignedBy
 from proctor.domain.scope import Scope
 from proctor.domain.standing import Standing, StandingKind
 from proctor.domain.submitter import LOCAL_NAME
+from proctor.domain.weights import Weights
 from proctor.runtime.records.audit_state import AuditState
 
 #: Causes that are told apart; the rest is counted together.
@@ -87,6 +88,8 @@ class Verdict(Frozen):
     """Where the decision stands in the model registry; None until it does."""
     scope: Scope | None = None
     """How far the evidence reaches past the wording; None where an earlier Proctor decided."""
+    weights: Weights | None = None
+    """How the digest of the weights is known; None where an earlier Proctor decided."""
     stands: Stands | None = None
     """What holds now; None where that cannot be read, or a service of before there were sign-offs says nothing."""
 
@@ -105,6 +108,7 @@ class Verdict(Frozen):
             report_digest=event.report_digest,
             registry_version=registry_version,
             scope=event.scope,
+            weights=event.weights,
             stands=None if standing is None else Stands.of(standing),
         )
 

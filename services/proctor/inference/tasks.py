@@ -17,8 +17,10 @@ from typing import Any, NamedTuple
 
 from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 
+from proctor.domain.backends import BACKENDS
 from proctor.domain.errors import ProctorError, StoreError
 from proctor.domain.messages import EndpointProbed, ProbeEndpoint, RunShards, ShardAnswer, ShardsAnswered
+from proctor.domain.weights import Weights
 from proctor.inference.worker.attempts import Attempts, unexpected
 from proctor.inference.worker.backend import Probe
 from proctor.inference.worker.event_loop import EventLoopThread
@@ -85,8 +87,14 @@ def probe(message: ProbeEndpoint) -> None:
             detail=found.detail,
             unavailable=found.unavailable,
             tried=message.tried,
+            weights=_weights_of(found, message.endpoint.backend),
         )
     )
+
+
+def _weights_of(found: Probe, backend: str) -> Weights | None:
+    """How the digest of a probe is known, where that is more than declared; no plug-in computes for Proctor."""
+    return found.weights if found.weights is Weights.PROVEN and backend in BACKENDS.built_in else None
 
 
 @handles(RunShards)

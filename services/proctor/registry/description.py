@@ -11,6 +11,7 @@ from typing import Final
 
 from proctor.domain.decision import DecisionOutcome, scope_caveat
 from proctor.domain.problems import visible
+from proctor.domain.weights import of_all
 from proctor.registry.version_record import MAX_SUITES, SuiteRecord, VersionRecord, score_words, sha256_of
 
 BEGIN: Final = "<!-- proctor: begin -->"
@@ -84,8 +85,11 @@ def _facts(record: VersionRecord) -> list[str]:
     score, interval = score_words(record.contamination_score)
     said = score if record.contamination_score is None else f"{score} {interval}"
     suite = as_text(event.audit_suite_id, _MAX_NAME)
+    weights = of_all([one.event.weights for one in record.suites if one.event is not None])
     return [
         f"Contamination Score {as_text(said)}, {event.n_items:,} items, suite {suite}",
+        "",
+        f"Weights: {as_text('not recorded how they are known' if weights is None else weights.words)}",
         "",
         f"Report: {_link(record.report_url)}, SHA-256 {as_text(sha256_of(event.report_digest), _MAX_NAME)}",
         "",

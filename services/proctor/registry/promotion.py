@@ -15,6 +15,7 @@ from proctor.domain.canonical import bytes_digest
 from proctor.domain.decision import DecisionEvent, DecisionOutcome, Reason, scope_caveat
 from proctor.domain.scope import Scope
 from proctor.domain.version_decision import VersionDecision
+from proctor.domain.weights import Weights, falls_short, of_all
 
 
 class HeldVersion(NamedTuple):
@@ -56,6 +57,8 @@ class GateCheck(Frozen):
     outcome: DecisionOutcome | None
     """The decision on record; None where the registry's word is not proven by it."""
     scope: Scope | None
+    weights: Weights | None
+    """How the digest of the weights is known; None where nothing is decided, or an earlier Proctor did."""
     caveat: str | None
     """What an approval has to say of its scope."""
     reasons: tuple[Reason, ...]
@@ -67,10 +70,15 @@ class GateCheck(Frozen):
         return self.outcome is DecisionOutcome.APPROVE
 
 
-def check(held: HeldVersion, record: OnRecord) -> GateCheck:
+def check(held: HeldVersion, record: OnRecord, *, wanted: Weights | None = None) -> GateCheck:
     """What stands on record where everything agrees; nothing is approved where anything does not.
 
     A version that no audit has decided waits for one, which is a review.
+
+    Args:
+        held: what the registry says of the version.
+        record: what the record holds.
+        wanted: what has to be known of the weights at least; None where nothing has to be.
     """
     decision, event = record.decision, record.event
     if held.audit_id is None and held.outcome is None:
@@ -80,7 +88,29 @@ def check(held: HeldVersion, record: OnRecord) -> GateCheck:
     faults = _faults(held, record)
     if faults or event is None or decision is None:
         return _of(held, None, None, faults)
-    return _of(held, decision.outcome, event.scope, decision.reasons(record.events))
+    found = _of(held, decision.outcome, event.scope, decision.reasons(record.events))
+    counting = [record.events[audit].weights for audit in _audits_of(decision) if audit in record.events]
+    return _short_of(wanted, found.model_copy(update={"weights": of_all(counting or [event.weights])}))
+
+
+def _audits_of(decision: VersionDecision) -> tuple[str, ...]:
+    """The audits that count for a version."""
+    return tuple(one.audit_id for one in decision.suites if one.audit_id is not None)
+
+
+def _short_of(wanted: Weights | None, found: GateCheck) -> GateCheck:
+    """What is approved is a review where the weights are not known as whoever asks wants them to be."""
+    # What an earlier Proctor called verified was what a configuration said, and it does not say where.
+    known = found.weights or Weights.UNKNOWN
+    if wanted is None or not falls_short(known, wanted):
+        return found
+    text = f"The weights are to be {wanted.value}, and those of the audit are {known.words}."
+    if found.weights is None:
+        text = f"The weights are to be {wanted.value}, and an audit that counts is of before it was told how they are."
+    outcome = DecisionOutcome.REVIEW if found.outcome is DecisionOutcome.APPROVE else found.outcome
+    reasons = (Reason(code="weights_not_enough", text=text), *found.reasons)
+    caveat = None if outcome is None else scope_caveat(outcome, found.scope)
+    return found.model_copy(update={"outcome": outcome, "reasons": reasons, "caveat": caveat})
 
 
 def _faults(held: HeldVersion, record: OnRecord) -> tuple[Reason, ...]:
@@ -126,6 +156,7 @@ def _of(
         audit_id=held.audit_id,
         outcome=outcome,
         scope=scope,
+        weights=None,
         caveat=caveat,
         reasons=reasons,
     )

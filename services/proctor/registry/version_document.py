@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from proctor.domain.decision import DecisionOutcome
+from proctor.domain.weights import of_all
 from proctor.registry.promotion import HeldVersion
 from proctor.registry.version_record import SuiteRecord, VersionRecord, score_words, sha256_of
 
@@ -35,6 +36,7 @@ def summary(record: VersionRecord, version: str) -> dict[str, Any]:
         "scope": None if event.scope is None else event.scope.value,
         "model_id": event.model_id,
         "model_digest": event.model_digest,
+        "weights": of_all([one.event.weights for one in record.suites if one.event is not None]),
         "version": version,
         "audit_id": event.audit_id,
         "audit_suite_id": event.audit_suite_id,

@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from proctor.domain.canonical import short_id
+from proctor.domain.weights import of_all
 from proctor.registry.version_record import MAX_SUITES, SuiteRecord, VersionRecord, score_words, sha256_of
 
 DECISION_TAG: Final = "proctor.decision"
@@ -13,6 +14,10 @@ DECISION_TAG: Final = "proctor.decision"
 SCOPE_TAG: Final = "proctor.scope"
 #: What the tag says of a decision of before there was a scope, where that of another audit stands there.
 NO_SCOPE: Final = "not recorded"
+#: How the digest of the weights is known: `proctor.domain.weights.Weights`.
+WEIGHTS_TAG: Final = "proctor.weights"
+#: What the tag says where a Proctor of before there were kinds decided.
+NO_WEIGHTS: Final = "not recorded"
 AUDIT_ID_TAG: Final = "proctor.audit_id"
 FINGERPRINT_TAG: Final = "proctor.fingerprint"
 REPORT_TAG: Final = "proctor.report_sha256"
@@ -55,6 +60,7 @@ def version_tags(record: VersionRecord) -> dict[str, str]:
         "proctor.reasons": reasons,
         ENTRY_TAG: str(record.sequence),
         AUDIT_ID_TAG: event.audit_id,
+        WEIGHTS_TAG: of_all([one.event.weights for one in record.suites if one.event is not None]) or NO_WEIGHTS,
         DECISION_TAG: event.outcome.value,
     }
     return {key: cut_to_tag(value) for key, value in tags.items()}

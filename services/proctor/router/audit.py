@@ -30,7 +30,11 @@ class AuditView(NamedTuple):
     def card(self) -> ProtocolCard:
         """The protocol card, with the full model digest once the endpoint has been asked."""
         return protocol_card(
-            self.resolved_suite, self.inputs.contents, evaluator_version=evaluator_version(), log=self.inputs.log
+            self.resolved_suite,
+            self.inputs.contents,
+            evaluator_version=evaluator_version(),
+            log=self.inputs.log,
+            asked=self.inputs.in_force,
         )
 
     @property

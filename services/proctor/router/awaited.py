@@ -68,6 +68,7 @@ def request_of(audit: AuditView) -> Message | None:
             searched=inputs.searched,
             control=inputs.control is not None,
             replicates=audit.suite.decoding.replicates,
+            proven=inputs.weights is not None,
         )
     return None
 

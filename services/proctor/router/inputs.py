@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
+from proctor.domain.asked import AskedModels
 from proctor.domain.base import Frozen
 from proctor.domain.card import ContentDigests
 from proctor.domain.corpus_search import Searched
@@ -16,11 +17,23 @@ from proctor.domain.messages import Priority
 from proctor.domain.submitter import LOCAL_NAME
 from proctor.domain.trial import PARAPHRASE_STAGE, Decoding
 from proctor.domain.versions import added
+from proctor.domain.weights import Weights
 from proctor.router.terms import Role, Terms
 
 #: What comes from outside while an audit runs, from whoever submits or steers it, and not from its own steps.
 _STEERED = frozenset(
-    {"endpoint", "paraphraser", "router", "solvers", "priority", "paused", "terms", "submitter", "corpora"}
+    {
+        "endpoint",
+        "paraphraser",
+        "router",
+        "solvers",
+        "in_force",
+        "priority",
+        "paused",
+        "terms",
+        "submitter",
+        "corpora",
+    }
 )
 #: What two routers may note at the same time, and neither stands in the other's way.
 _NOTED = frozenset({"planned_stage", "searched"})
@@ -68,6 +81,9 @@ class AuditInputs(Frozen):
     """The endpoint of the routers; None where the suite asks none."""
     solvers: tuple[EndpointSpec, ...] = Field(default=(), exclude_if=lambda solvers: not solvers)
     """The endpoints of the solvers of the answering check. Not written where there are none."""
+    in_force: AskedModels | None = added(None, since=5)
+    """What of the suite's settings these endpoints are sent, which the card says; None where it was not looked at, by
+    an earlier version, whose cards say that all of it was."""
     calibration: str | None = None
     questions: str | None = added(None, since=2)
     """Digest of the QuestionSet, where the gate keeps a margin to the benchmark's other items."""
@@ -84,6 +100,9 @@ class AuditInputs(Frozen):
 
     model_digest: str | None = None
     model_digest_verified: bool = False
+    """Whether the endpoint reported a digest, however it knows it."""
+    weights: Weights | None = added(None, since=5)
+    """How the digest is known, where it is proven."""
     server: str = ""
     rounds: int = 0
     """Rounds that were begun with the model that rewords."""

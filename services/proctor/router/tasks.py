@@ -177,6 +177,7 @@ def endpoint_probed(message: EndpointProbed) -> None:
         state,
         model_digest=message.model_digest or pinned,
         model_digest_verified=message.model_digest is not None,
+        weights=message.weights,
         server=message.server,
     ):
         seen = dispatcher.view(audit.audit_id)

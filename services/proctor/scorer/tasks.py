@@ -42,6 +42,7 @@ from proctor.scorer.report.assembly import Asked, assemble, suspects
 from proctor.scorer.report.document import RunFacts, to_json
 from proctor.scorer.report.event import event_of
 from proctor.scorer.score import score
+from proctor.scorer.weights import with_weights
 
 logger = logging.getLogger(__name__)
 _targets = TargetsCache(programs=Programs(lambda: worker_settings().code_execution))
@@ -118,7 +119,7 @@ def _decide(audit_id: str, manifest: AuditManifest, searched: Searched | None = 
     )
     with tracing.span("weigh"):
         result = score(inputs)
-    decision = with_origin(result.decision, manifest.card)
+    decision = with_origin(with_weights(result.decision, suite, manifest.weights_known), manifest.card)
     wanted = {item.item_id for item in suspects(result.evidence)}
     report = assemble(
         manifest,

@@ -16,6 +16,7 @@ from proctor.domain.errors import BadInputError
 from proctor.domain.record.attestation import CHECKPOINT_PAYLOAD, checkpoint_bytes, envelope
 from proctor.domain.shared_context import SHARED_CONTEXT
 from proctor.domain.suite import DatasetSection
+from proctor.formats.chat_templates import parse_chat_template
 from proctor.formats.gate_calibration import gate_calibration_bytes, parse_gate_calibration
 from proctor.formats.hub_tree import files_of_split, listed_file
 from proctor.formats.items import load_items
@@ -299,6 +300,18 @@ TARGETS = (
         ],
         (BadInputError,),
         words=(b"router_count", b"1e-3", b"100", b"0.710", b"NaN"),
+    ),
+    Target(
+        "chat_template",
+        ("proctor.formats.chat_templates",),
+        lambda data: parse_chat_template(data, "fuzz"),
+        lambda: [
+            b'{"chat_template": "{{ messages[0].content }}", "eos_token": {"content": "</s>"}}',
+            b'{"chat_template": [{"name": "default", "template": "{{ bos_token }}"}], "eos_token": "</s>"}',
+            b"{% for message in messages %}{{ message['content'] }}{% endfor %}",
+        ],
+        (BadInputError,),
+        words=(b'"chat_template"', b'"default"', b'"template"', b'"eos_token"', b'"content"'),
     ),
     Target(
         "gate_calibration",

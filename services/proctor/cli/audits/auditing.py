@@ -66,6 +66,7 @@ class AuditResult(NamedTuple):
         return {
             "model": self.event.model_id,
             "model_digest": self.event.model_digest,
+            "weights": self.event.weights,
             "fingerprint": self.event.fingerprint,
             "protocol_digest": self.event.protocol_digest,
             "decision": self.event.outcome.value,

@@ -47,6 +47,8 @@ def print_results(results: Sequence[AuditResult]) -> None:
             say(f"  {row['harder_wordings']}")
         for printed in result.printed_by_channels():
             say(f"  {printed.line}")
+        if row["weights"] is not None:
+            say(f"  weights: {row['weights'].words}")
         say(f"  report: {row['report_path']}")
 
 

@@ -36,7 +36,7 @@ def show(audit_id: str, server: str | None, home: Path, output: str) -> None:
 
     JSON keys: audit_id, suite, model_id, state, paused, priority, detail, created_at, stage, trials (planned, done,
     under_way, dead), failures[] (cause, shards), spent (trials, input_tokens, output_tokens; null where it is not
-    known), rate, eta_s, away_s, services_away[], searching, decision (outcome, scope, reasons[], report_path,
+    known), rate, eta_s, away_s, services_away[], searching, decision (outcome, scope, weights, reasons[], report_path,
     report_digest, registry_version, stands (outcome, kind, by (name, via), reason, reference, at, expires_at,
     sequence)), submitter. `outcome` is what was decided, and `stands` what holds now.
     """
@@ -208,4 +208,6 @@ def print_status(status: AuditStatus) -> None:
             say(f"  {said}")
         if status.decision.registry_version is not None:
             say(f"  registry version: {status.decision.registry_version}")
+        if status.decision.weights is not None:
+            say(f"  weights: {status.decision.weights.words}")
         say(f"  report: {status.decision.report_path}")

@@ -11,6 +11,7 @@ from proctor.domain.errors import BadInputError, StoreError
 from proctor.domain.evidence import PerturbationEvidence, Verdict
 from proctor.domain.fidelity import MAX_GROUNDS_CHARACTERS, Fidelity
 from proctor.domain.manifest import VariantIndex
+from proctor.domain.weights import Weights
 from proctor.evidence.answers import PairedAnswers
 from proctor.evidence.clusters import too_few_clusters
 from proctor.evidence.written_numbers import counted, in_points, points
@@ -125,6 +126,7 @@ def declare_clean(
             "single answers: measure the model by an audit without decoding_config.replicates"
         )
     outcome = report.decision.outcome
+    proven = report.subject.weights_known is Weights.PROVEN
     if outcome is DecisionOutcome.BLOCK and not despite_block:
         raise BadInputError(
             f"audit {audit_id} was blocked: {report.subject.model_id} lost {in_points(found.score_inflation)} on "
@@ -136,7 +138,7 @@ def declare_clean(
         strategy=report.suite.perturbation.perturbation_strategy,
         benchmark=report.suite.dataset.benchmark_name,
         variants=get_model(artifacts, audit.inputs.variants, VariantIndex).rewordings_digest,
-        model=CleanModel(report.subject.model_id, report.subject.digest, reason, report.subject.verified, outcome),
+        model=CleanModel(report.subject.model_id, report.subject.digest, reason, proven, outcome),
         level=report.suite.scoring.confidence_level,
     )
     if too_few := too_few_clusters(found.clusters):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proctor import __version__
+from proctor.cli.suite_answer import asked_or_why
 from proctor.domain.canonical import bytes_digest
 from proctor.domain.card import evaluator_version, protocol_card
 from proctor.domain.errors import BadInputError
@@ -119,7 +120,8 @@ def open_suite(path: Path, settings: Settings) -> SuiteVariants:
     items = data.items.items
     matched = matched_rewordings(section, items, benchmark, data.rewordings)
     chain = Recipe(section, benchmark=benchmark, bundle=settings.bundle).chain(matched.by_item)
-    card = protocol_card(suite, data.contents, evaluator_version=evaluator_version())
+    asked, _ = asked_or_why(suite, settings)
+    card = protocol_card(suite, data.contents, evaluator_version=evaluator_version(), asked=asked)
     notes = list(data.notes)
     if matched.unmatched:
         first = matched.unmatched[0]

@@ -5,6 +5,7 @@ The card is the report's, and its digests are made anew: what the file says of t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -12,6 +13,7 @@ from pydantic import ValidationError
 from proctor.domain.card import ProtocolCard
 from proctor.domain.recorded_card import card_of_proctor
 from proctor.domain.run_log import LoggedAnswer, RunLog
+from proctor.domain.weights import Weights, weights_known
 from proctor.formats.faults import shown
 from proctor.formats.logs.checks import Ids, refuse
 from proctor.formats.logs.log_file import LogFile
@@ -38,6 +40,7 @@ def read_report(log: LogFile) -> RunLog:
         refuse(source, 1, "the report's card is not one of a Proctor of this version; make the report again")
     if digest != document.get("fingerprint"):
         refuse(source, 1, "the report's card is not the one that its fingerprint was made of: it was changed since")
+    recorded = recorded.model_copy(update={"subject": {**recorded.subject, "weights": _weights(document)}})
     evidence = document.get("evidence")
     found = evidence.get("perturbation") if isinstance(evidence, dict) else None
     items = found.get("items") if isinstance(found, dict) else None
@@ -71,3 +74,12 @@ def _fits(log: LogFile) -> bool:
 
 
 AUDIT_REPORT: Final = LogFormat(_fits, lambda log: (read_report(log),))
+
+
+def _weights(document: Mapping[str, Any]) -> str:
+    """How the weights are known; what a report of before there were kinds calls verified was declared."""
+    subject = document.get("subject")
+    said = subject if isinstance(subject, dict) else {}
+    kind = said.get("weights")
+    known = Weights(kind) if isinstance(kind, str) and kind in set(Weights) else None
+    return weights_known(known, reported=said.get("verified") is True).value

@@ -203,7 +203,7 @@ class Spent(_message.Message):
     def __init__(self, trials: _Optional[int] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ...) -> None: ...
 
 class Decision(_message.Message):
-    __slots__ = ("outcome", "reasons", "report_path", "report_digest", "registry_version", "scope", "stands")
+    __slots__ = ("outcome", "reasons", "report_path", "report_digest", "registry_version", "scope", "stands", "weights")
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     REASONS_FIELD_NUMBER: _ClassVar[int]
     REPORT_PATH_FIELD_NUMBER: _ClassVar[int]
@@ -211,6 +211,7 @@ class Decision(_message.Message):
     REGISTRY_VERSION_FIELD_NUMBER: _ClassVar[int]
     SCOPE_FIELD_NUMBER: _ClassVar[int]
     STANDS_FIELD_NUMBER: _ClassVar[int]
+    WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     outcome: Outcome
     reasons: _containers.RepeatedCompositeFieldContainer[DecisionReason]
     report_path: str
@@ -218,7 +219,8 @@ class Decision(_message.Message):
     registry_version: str
     scope: str
     stands: Standing
-    def __init__(self, outcome: _Optional[_Union[Outcome, str]] = ..., reasons: _Optional[_Iterable[_Union[DecisionReason, _Mapping]]] = ..., report_path: _Optional[str] = ..., report_digest: _Optional[str] = ..., registry_version: _Optional[str] = ..., scope: _Optional[str] = ..., stands: _Optional[_Union[Standing, _Mapping]] = ...) -> None: ...
+    weights: str
+    def __init__(self, outcome: _Optional[_Union[Outcome, str]] = ..., reasons: _Optional[_Iterable[_Union[DecisionReason, _Mapping]]] = ..., report_path: _Optional[str] = ..., report_digest: _Optional[str] = ..., registry_version: _Optional[str] = ..., scope: _Optional[str] = ..., stands: _Optional[_Union[Standing, _Mapping]] = ..., weights: _Optional[str] = ...) -> None: ...
 
 class Standing(_message.Message):
     __slots__ = ("outcome", "kind", "by", "reason", "reference", "at", "expires_at", "sequence")

@@ -13,6 +13,7 @@ from proctor.domain.canonical import digest_matches
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import EndpointError
 from proctor.domain.trial import Completion, Decoding, Trial
+from proctor.domain.weights import Weights, weakest, weights_known
 from proctor.inference.balancing.call import Ask, Call
 from proctor.inference.balancing.member import Member
 from proctor.inference.balancing.members import Members
@@ -68,13 +69,17 @@ class BalancedBackend:
         probes = await asyncio.gather(*(member.server.probe() for member in members))
         now = time.monotonic()
         accepted: Probe | None = None
+        kinds = list[Weights]()
         for member, probe in zip(members, probes, strict=True):
             if probe.ok and probe.model_digest is not None and not self._accepts(probe.model_digest):
                 self._refuse(member, self._other_weights(member, probe.model_digest), now)
-            elif probe.ok and accepted is None:
-                accepted = probe
+            elif probe.ok:
+                kinds.append(weights_known(probe.weights, reported=probe.model_digest is not None))
+                accepted = accepted or probe
         if accepted is None:
             return next((probe for probe in probes if not probe.ok), Probe(False, detail=self._nobody()))
+        # What is known of all of them is what is known of the one of which the least is.
+        accepted = accepted._replace(weights=weakest(kinds))
         n_ok = sum(probe.ok and not member.is_refused(now) for member, probe in zip(members, probes, strict=True))
         if n_ok == len(members):
             return accepted

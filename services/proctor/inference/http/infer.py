@@ -1,8 +1,8 @@
 """The backend for the article's contract: POST `{"prompt", "task_id"}`, get `{"response"}`.
 
 The contract carries no decoding settings: an endpoint answers as it was set up, with its own temperature, ceiling of
-tokens and stop texts, and `decoding_config` stands in the protocol card as what the suite asks for, unsent. Nor does it
-carry a finish reason or token counts, so an answer that was cut off counts as `unknown` and not as truncated, unless
+tokens and stop texts, and `decoding_config` is unknown on the protocol card (`proctor.domain.asked`). Nor does it carry
+a finish reason or token counts, so an answer that was cut off counts as `unknown` and not as truncated, unless
 the endpoint says so in the optional members (`proctor.inference.http.infer_wire`).
 
 Source: "Implementing Contamination Audits: A Router-Worker Approach for LLM Evaluation" (2026), `_dispatch_task`.

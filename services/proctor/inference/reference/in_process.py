@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import EndpointError, ProctorError
 from proctor.domain.trial import Completion, Decoding, Trial
+from proctor.domain.weights import Weights
 from proctor.inference.reference.sampling import generate, parse_sampling
 from proctor.inference.reference.triton_repository import VERSION
 from proctor.inference.triton.vllm import sampling_parameters
@@ -51,7 +52,7 @@ class InProcessBackend:
             await self._loaded()
         except ProctorError as error:
             return Probe(False, self._digest, SERVER, str(error))
-        return Probe(True, self._digest, SERVER)
+        return Probe(True, self._digest, SERVER, weights=Weights.PROVEN)
 
     async def complete(self, trials: Sequence[Trial], decoding: Decoding, *, deadline_s: float) -> list[Completion]:
         """One completion a trial, in order; see `Backend.complete`."""
@@ -87,6 +88,8 @@ class InProcessBackend:
                 "install proctor[reference]"
             ) from error
         name = self._spec.served_name
+        if self._spec.chat:
+            raise EndpointError(f"the model {printable(name)[:80]!r} has no chat template; set chat_template to 'none'")
         if not _MODEL_NAME.fullmatch(name):
             raise EndpointError(
                 f"{printable(name)[:80]!r} is not the name of a model of the bundle: letters, digits, '.', '_', '-'"

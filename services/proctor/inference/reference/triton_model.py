@@ -68,6 +68,8 @@ class TritonPythonModel:
         if args["model_instance_kind"] == "GPU":
             device = f"cuda:{args['model_instance_device_id']}"
         self._model = ReferenceModel.load(folder, device)
+        # What was computed here, and never what the configuration says.
+        self._digest = found.encode()
         self._batched = int(config.get("max_batch_size", 0)) > 0
         self._decoupled = pb_utils.using_decoupled_model_transaction_policy(config)
         self._waiting: queue.SimpleQueue[tuple[_Request, Any] | None] = queue.SimpleQueue()
@@ -148,6 +150,8 @@ class TritonPythonModel:
         if "return_num_output_tokens" in request.extras:
             counts = [answer.output_tokens for answer in answers]
             outputs.append(self._tensor("num_output_tokens", counts, np.uint32))
+        if "return_weights_digest" in request.extras:
+            outputs.append(self._tensor("weights_digest", [self._digest] * len(answers), np.object_))
         return pb_utils.InferenceResponse(output_tensors=outputs)
 
     def _tensor(self, name: str, values: list[Any], dtype: Any) -> Any:
@@ -178,7 +182,7 @@ def _read(request: Any) -> _Request:
             raise ProctorError("exclude_input_in_output must not be false when stream is true")
         prepend = not stream if exclude is None else not exclude
         rows.append(_Question(prompt.decode("utf-8"), parse_sampling(sampling.decode("utf-8")), prepend))
-    extras = ("return_finish_reason", "return_num_input_tokens", "return_num_output_tokens")
+    extras = ("return_finish_reason", "return_num_input_tokens", "return_num_output_tokens", "return_weights_digest")
     return _Request(rows, frozenset(name for name in extras if any(_values(request, name))))
 
 

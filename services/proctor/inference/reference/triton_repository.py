@@ -41,12 +41,14 @@ _INPUTS = (
     ("return_finish_reason", "TYPE_BOOL", True),
     ("return_num_input_tokens", "TYPE_BOOL", True),
     ("return_num_output_tokens", "TYPE_BOOL", True),
+    ("return_weights_digest", "TYPE_BOOL", True),
 )
 _OUTPUTS = (
     ("text_output", "TYPE_STRING", "-1"),
     ("finish_reason", "TYPE_STRING", "-1"),
     ("num_input_tokens", "TYPE_UINT32", "1"),
     ("num_output_tokens", "TYPE_UINT32", "-1"),
+    ("weights_digest", "TYPE_STRING", "1"),
 )
 
 

@@ -17,6 +17,7 @@ from tritonclient.grpc import service_pb2
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import BadInputError, EndpointError
 from proctor.domain.trial import Completion, Decoding, Trial
+from proctor.domain.weights import Weights
 from proctor.inference.http.public_place import check_encrypted, place_of
 from proctor.inference.triton.facts import ModelFacts, read_facts
 from proctor.inference.triton.session import TritonSession
@@ -29,6 +30,8 @@ from proctor.runtime.triton_channel import TritonAddress, triton_address
 
 #: How long questions about the server itself may take; it answers them without running a model.
 _METADATA_TIMEOUT_S = 10.0
+#: How long a model may take to say which weights it loaded: it waits its turn behind prompts.
+_STATEMENT_TIMEOUT_S = 30.0
 #: Waits before the first question of a shard is asked again, where its connection was found cut.
 _CUT_WAITS_S = (0.0, 0.05, 0.2)
 _RETRYABLE = frozenset(
@@ -83,8 +86,17 @@ class TritonBackend:
         described += f" ({facts.backend or 'unknown'} backend)"
         try:
             self._check_digest(facts)
+            self._check_chat(facts)
+            stated = await self._stated_weights(facts)
+        except TrialFailure as failure:
+            # A busy model is asked again: what is known of its weights is not to depend on the moment.
+            away = failure.unavailable or failure.retryable
+            return Probe(False, facts.digest, described, str(failure), away)
         except EndpointError as error:
             return Probe(False, facts.digest, described, str(error))
+        if stated is not None:
+            return Probe(True, stated, described, weights=Weights.PROVEN)
+        # A line in the model's configuration, which nobody need have held against the files.
         return Probe(True, facts.digest, described)
 
     async def complete(self, trials: Sequence[Trial], decoding: Decoding, *, deadline_s: float) -> list[Completion]:
@@ -114,6 +126,7 @@ class TritonBackend:
             raise self._rpc_failure(error) from None
         # Asked before every shard: a server that restarted with other weights must not answer for the pinned ones.
         self._check_digest(facts)
+        self._check_chat(facts)
         # Checked before anything is opened: the template refuses settings that the model cannot honour.
         template = RequestTemplate(self._spec.served_name, facts, decoding)
         exchange = (Stream if facts.streamed else Calls)(await self._connected(), self._rpc_failure)
@@ -166,6 +179,32 @@ class TritonBackend:
     def _check_digest(self, facts: ModelFacts) -> None:
         if facts.digest is not None:
             check_version(self._spec, facts.digest)
+
+    async def _stated_weights(self, facts: ModelFacts) -> str | None:
+        """What the model computed from its files, where it is one of Proctor's and says so: it is asked one prompt."""
+        if not facts.states_weights:
+            return None
+        session = await self.session(Decoding(max_tokens=1), repeats=0, deadline_s=_METADATA_TIMEOUT_S)
+        try:
+            return await session.stated_weights(deadline=time.monotonic() + _STATEMENT_TIMEOUT_S)
+        finally:
+            await session.close()
+
+    def _check_chat(self, facts: ModelFacts) -> None:
+        """Raises EndpointError: messages would be sent as they are, or could not be told from what answers them."""
+        if not self._spec.chat:
+            return
+        where = f"{self._spec.served_name!r} on {self._spec.url} is to be asked by chat (chat_template 'user')"
+        if self._spec.chat_template is None:
+            raise EndpointError(
+                f"{where}, and no chat template is known that would be applied; submit the suite anew with "
+                "chat_template 'none', or have the operator give the endpoint its chat_template in PROCTOR_ENDPOINTS"
+            )
+        if facts.repeats_the_prompt:
+            raise EndpointError(
+                f"{where}, and repeats its prompt without the template's tokens, so that its answer cannot be told "
+                "from it; serve it with the input exclude_input_in_output, or ask with chat_template 'none'"
+            )
 
     def _rpc_failure(self, error: Any) -> TrialFailure:
         code, details = error.code(), printable(error.details() or "")

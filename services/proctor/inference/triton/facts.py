@@ -19,8 +19,11 @@ MAX_INPUTS: Final = 256
 _NAME_CHARACTERS: Final = 200
 _DATATYPES: Final = {number: name for name, number in model_config_pb2.DataType.items()}
 
-#: Parameter of a model's configuration in which Proctor's models state the digest of their weights.
+#: Parameter of a model's configuration that declares the digest of its weights: a line that somebody wrote.
 DIGEST_PARAMETER = "model_digest"
+#: Input and output by which a model of Proctor's says what it computed from the files that it loaded.
+WEIGHTS_INPUT: Final = "return_weights_digest"
+WEIGHTS_OUTPUT: Final = "weights_digest"
 
 
 class Dialect(StrEnum):
@@ -56,6 +59,11 @@ class ModelFacts(NamedTuple):
         return Dialect.TENSORRT_LLM if is_tensorrt else Dialect.VLLM
 
     @property
+    def states_weights(self) -> bool:
+        """Whether the model says in its answers which weights it computed the digest of."""
+        return WEIGHTS_INPUT in self.inputs
+
+    @property
     def repeats_the_prompt(self) -> bool:
         """Whether an answer begins with its prompt: a model that cannot be told to leave it out repeats it."""
         return bool(self.inputs) and "exclude_input_in_output" not in self.inputs
@@ -79,6 +87,11 @@ def read_facts(config: Any, model: str, url: str) -> ModelFacts:
         raise EndpointError(
             f"model {model!r} on {url} takes the inputs {names}, not text_input; "
             "Proctor speaks to models with the tensors of Triton's vLLM backend or of TensorRT-LLM's ensemble"
+        )
+    if inputs and not inputs.keys() & {"sampling_parameters", "max_tokens"}:
+        raise EndpointError(
+            f"model {model!r} on {url} takes neither sampling_parameters nor max_tokens, so that no setting of "
+            "decoding_config would be in force; serve it behind the tensors of Triton's vLLM backend"
         )
     digest = config.parameters[DIGEST_PARAMETER].string_value if DIGEST_PARAMETER in config.parameters else ""
     backend = str(config.backend or config.platform)

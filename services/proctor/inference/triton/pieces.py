@@ -67,4 +67,4 @@ class Pieces:
         if self._last is None:
             raise TrialFailure("the server ended the request without an answer", retryable=True)
         text = self._text.decode("utf-8", errors="replace")
-        return Answer(text, self._last.finish_reason, self._last.input_tokens, self._tokens)
+        return Answer(text, self._last.finish_reason, self._last.input_tokens, self._tokens, self._last.weights)

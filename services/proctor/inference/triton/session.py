@@ -9,17 +9,21 @@ import time
 from typing import Final
 
 from proctor.domain.endpoint import EndpointSpec
+from proctor.domain.errors import EndpointError
 from proctor.domain.trial import Completion, Decoding, Trial
 from proctor.inference.triton.facts import ModelFacts
 from proctor.inference.triton.pieces import AnswerBounds
 from proctor.inference.triton.stream import Exchange
 from proctor.inference.triton.tensors import finished
 from proctor.inference.triton.wire import RequestTemplate
-from proctor.inference.worker.backend import Answer, TrialFailure, answered, prompt_bytes
+from proctor.inference.worker.backend import Answer, TrialFailure, answered, check_version, prompt_bytes
+from proctor.text.chat_template import ChatTemplateError, rendered
 
 #: How long a refusal whose words are not known is doubted. A server that begins to end, or whose engine died, is gone
 #: or says so by then.
 _DOUBT_S: Final = 1.0
+#: What is asked to be told the weights.
+_ASKED: Final = b"?"
 #: What differs between the same words said to two requests.
 _NUMBERS: Final = re.compile(r"\d+")
 
@@ -46,7 +50,8 @@ class TritonSession:
     async def ask(self, trial: Trial, *, deadline: float) -> Completion:
         """See `Session.ask`."""
         started = time.monotonic()
-        prompt = prompt_bytes(trial.prompt)
+        sent = self._sent(trial)
+        prompt = prompt_bytes(sent)
         repeated = len(prompt) if self._facts.repeats_the_prompt else 0
         bounds = AnswerBounds(self._decoding.max_tokens, repeated)
         try:
@@ -54,10 +59,49 @@ class TritonSession:
         except TimeoutError:
             raise TrialFailure(f"no answer from {self._spec.url} before the deadline", retryable=True) from None
         if self._facts.repeats_the_prompt:
-            answer = answer._replace(text=answer.text.removeprefix(trial.prompt))
-        answer = finished(answer, self._facts, self._decoding)._replace(model_digest=self._facts.digest)
+            answer = answer._replace(text=answer.text.removeprefix(sent))
+        answer = finished(answer, self._facts, self._decoding)
+        answer = answer._replace(model_digest=self._held(answer.model_digest))
         latency_s = time.monotonic() - started
         return answered(trial, self._spec, answer, max_tokens=self._decoding.max_tokens, latency_s=latency_s)
+
+    async def stated_weights(self, *, deadline: float) -> str | None:
+        """The digest that the model computed from the files that it loaded; None where it says none.
+
+        Raises:
+            TrialFailure: there was no answer.
+            EndpointError: it loaded other weights than the pinned or the declared ones.
+        """
+        bounds = AnswerBounds(self._decoding.max_tokens, len(_ASKED) if self._facts.repeats_the_prompt else 0)
+        try:
+            stated = (await self._asked(_ASKED, bounds, deadline)).model_digest
+        except TimeoutError:
+            raise TrialFailure(f"no answer from {self._spec.url} before the deadline", retryable=True) from None
+        self._held(stated)
+        return stated
+
+    def _held(self, stated: str | None) -> str | None:
+        """The digest of the weights that answered: what the model computed, else what its configuration declares."""
+        declared = self._facts.digest
+        if stated is None:
+            return declared
+        check_version(self._spec, stated)
+        if declared is not None and declared != stated:
+            raise EndpointError(
+                f"{self._spec.served_name!r} on {self._spec.url} loaded the weights {stated}, and its configuration "
+                f"declares {declared}; load the model anew"
+            )
+        return stated
+
+    def _sent(self, trial: Trial) -> str:
+        """The text that stands for a trial's prompt, or message."""
+        template = self._spec.chat_template
+        if not self._spec.chat or template is None:
+            return trial.prompt
+        try:
+            return rendered(template, trial.prompt)
+        except ChatTemplateError as error:
+            raise TrialFailure(str(error), retryable=False) from None
 
     async def _answer(self, prompt: bytes, bounds: AnswerBounds, deadline: float) -> Answer:
         """What the model says, asked once more where it refuses for the first time in words that are not known.

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from proctor.domain.errors import EndpointError
 from proctor.domain.trial import Decoding
-from proctor.inference.triton.facts import Dialect, ModelFacts
+from proctor.inference.triton.facts import WEIGHTS_INPUT, Dialect, ModelFacts
 from proctor.inference.triton.vllm import sampling_parameters
 from proctor.inference.worker.backend import Answer
 
@@ -78,6 +78,8 @@ def _vllm(facts: ModelFacts, decoding: Decoding) -> list[Tensor]:
             )
         ),
     ]
+    if facts.states_weights:
+        tensors.append(Tensor(WEIGHTS_INPUT, "BOOL", 1, _TRUE))
     # A vLLM backend from before a tensor was added refuses requests that hold it.
     return [tensor for tensor in tensors if not facts.inputs or tensor.name in facts.inputs]
 
@@ -89,15 +91,19 @@ def _tensorrt_llm(facts: ModelFacts, decoding: Decoding) -> list[Tensor]:
     """
     numbers: dict[str, float] = {"max_tokens": decoding.max_tokens}
     if decoding.temperature == 0.0:
+        if "top_k" not in facts.inputs:
+            raise EndpointError("the model has no input top_k, so decoding_config.temperature 0 cannot be honoured")
         numbers |= {"top_k": 1}
     else:
         numbers |= {"temperature": decoding.temperature}
-        if decoding.top_p < 1.0 or "top_p" in facts.inputs:
-            numbers |= {"top_p": decoding.top_p}
-        for name in ("temperature", "top_p"):
-            if name in numbers and name not in facts.inputs:
-                raise EndpointError(f"the model has no input {name}, so decoding_config.{name} cannot be honoured")
+    if decoding.top_p < 1.0 or ("top_p" in facts.inputs and decoding.temperature > 0.0):
+        numbers |= {"top_p": decoding.top_p}
+    for name in ("temperature", "top_p"):
+        if name in numbers and name not in facts.inputs:
+            raise EndpointError(f"the model has no input {name}, so decoding_config.{name} cannot be honoured")
     if decoding.seed is not None:
+        if not facts.inputs.keys() & {"seed", "random_seed"}:
+            raise EndpointError("the model has no input seed, so decoding_config.seed cannot be honoured; leave it out")
         numbers |= {"seed": decoding.seed, "random_seed": decoding.seed}
     tensors = [text("text_input", [""])]
     tensors += [_number(name, value, facts) for name, value in numbers.items() if name in facts.inputs]

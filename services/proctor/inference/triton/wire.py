@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 from tritonclient.grpc import service_pb2
 
+from proctor.domain.canonical import FULL_DIGEST
 from proctor.domain.trial import Decoding, FinishReason
-from proctor.inference.triton.facts import ModelFacts
+from proctor.inference.triton.facts import WEIGHTS_OUTPUT, ModelFacts
 from proctor.inference.triton.tensors import LENGTH, packed, request_tensors
 from proctor.inference.worker.backend import TrialFailure, printable
 from proctor.inference.worker.server_faults import engine_died, lacks_memory
@@ -50,6 +51,8 @@ class Piece(NamedTuple):
     input_tokens: int | None
     output_tokens: int | None
     final: bool
+    weights: str | None = None
+    """Digest of the weights, where the model says what it computed."""
 
 
 class RequestTemplate:
@@ -100,6 +103,7 @@ def read_piece(response: Any) -> Piece:
         _count(tensors.get("num_input_tokens")),
         _count(tensors.get("num_output_tokens")),
         final,
+        _digest(tensors.get(WEIGHTS_OUTPUT)),
     )
 
 
@@ -130,6 +134,12 @@ def _strings(raw: bytes) -> Iterator[bytes]:
             raise TrialFailure("the response holds half of a string tensor", retryable=False)
         yield raw[offset : offset + length]
         offset += length
+
+
+def _digest(raw: bytes | None) -> str | None:
+    said = b"" if raw is None else next(_strings(raw), b"")
+    text = said.decode("ascii", "replace")
+    return text if FULL_DIGEST.fullmatch(text) else None
 
 
 def _count(raw: bytes | None) -> int | None:

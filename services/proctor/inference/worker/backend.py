@@ -15,6 +15,7 @@ from proctor.domain.canonical import digest_matches
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.errors import EndpointError
 from proctor.domain.trial import Completion, Decoding, FinishReason, Trial
+from proctor.domain.weights import Weights
 from proctor.inference.worker.token_counts import believed_input, believed_output
 from proctor.runtime.logs.context import trial_in_hand
 
@@ -35,6 +36,8 @@ class Probe(NamedTuple):
     detail: str = ""
     unavailable: bool = False
     """Whether it was not there at all, which may pass by itself."""
+    weights: Weights | None = None
+    """How the digest is known; None where it is what a digest that is reported is: declared."""
 
 
 class Answer(NamedTuple):
@@ -45,7 +48,7 @@ class Answer(NamedTuple):
     input_tokens: int | None = None
     output_tokens: int | None = None
     model_digest: str | None = None
-    """Digest of the weights that answered, where the endpoint reports it."""
+    """Digest of the weights that answered, where the endpoint reports it with the answer."""
 
 
 class TrialFailure(Exception):

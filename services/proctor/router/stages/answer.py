@@ -112,6 +112,7 @@ class AnswerStage(Stage):
             card=audit.card,
             model_digest=inputs.model_digest,
             model_digest_verified=inputs.model_digest_verified,
+            weights=inputs.weights,
             server=inputs.server,
             backend=inputs.endpoint.backend,
             items=inputs.items,

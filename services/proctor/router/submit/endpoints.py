@@ -36,6 +36,8 @@ def resolve_endpoint(suite: Suite, settings: Settings, *, at_terminal: bool = Fa
         served_name=suite.model.name_on_endpoint,
         model_version=suite.model.model_version,
         chat=suite.prompt.chat_template == "user",
+        chat_field="prompt_config.chat_template",
+        own=True,
         at_terminal=at_terminal,
     )
 
@@ -53,12 +55,15 @@ def resolve_paraphraser(suite: Suite, settings: Settings, *, at_terminal: bool =
     found = paraphraser_endpoint(suite, settings)
     if name is None or found is None:
         return None
+    served = section.served_name or name.rsplit("/", 1)[-1]
     return endpoint_spec(
         found,
         section.backend,
-        served_name=section.served_name or name.rsplit("/", 1)[-1],
+        served_name=served,
         model_version=section.version,
         chat=section.chat_template == "user",
+        chat_field="perturbation_config.paraphraser.chat_template",
+        own=_has_own(section.endpoint, name, settings) or served == suite.model.name_on_endpoint,
         at_terminal=at_terminal,
     )
 
@@ -77,12 +82,15 @@ def resolve_router(suite: Suite, settings: Settings, *, at_terminal: bool = Fals
         return None
     itself = section.model is None
     name = suite.model.name_on_endpoint if section.model is None else section.model.rsplit("/", 1)[-1]
+    served = section.served_name or name
     return endpoint_spec(
         found,
         section.backend,
-        served_name=section.served_name or name,
+        served_name=served,
         model_version=section.version or (suite.model.model_version if itself else None),
         chat=asks_routers_by_chat(suite),
+        chat_field="protocol_config.router.chat_template",
+        own=_has_own(section.endpoint, section.model, settings) or served == suite.model.name_on_endpoint,
         at_terminal=at_terminal,
     )
 
@@ -190,6 +198,11 @@ def named_endpoints(suite: Suite) -> tuple[str, ...]:
     solvers = () if section.answering_check is None else section.answering_check.solvers
     beside = (reworder, router, *(solver.endpoint for solver in solvers))
     return (suite.model.endpoint, *(name for name in beside if name is not None))
+
+
+def _has_own(endpoint: str | None, model: str | None, settings: Settings) -> bool:
+    """Whether a model beside the audited one has an endpoint of its own, and is not asked at the audited one's."""
+    return endpoint is not None or model in settings.endpoints
 
 
 def _beside(field: str, endpoint: str | None, model: str | None, suite: Suite, settings: Settings) -> Allowed:

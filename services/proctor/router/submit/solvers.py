@@ -58,6 +58,8 @@ def resolve_solvers(
             served_name=solver.name_on_endpoint,
             model_version=solver.version,
             chat=(solver.chat_template or suite.prompt.chat_template) == "user",
+            chat_field=field.removesuffix("endpoint") + "chat_template",
+            own=True,
             at_terminal=at_terminal,
         )
         if _is_audited(spec, audited):

@@ -11,6 +11,7 @@ from proctor.domain.errors import BadInputError
 from proctor.domain.suite import Backend, Suite
 from proctor.domain.url import shown
 from proctor.router.submit.allowed import Allowed, hold_private
+from proctor.router.submit.chat import applied_template
 from proctor.router.submit.privacy import private_by_word
 from proctor.runtime.settings import Settings
 
@@ -25,17 +26,30 @@ def held_endpoint(suite: Suite, found: Allowed, field: str, settings: Settings) 
     return found
 
 
-def endpoint_spec(found: Allowed, backend: Backend | None, *, at_terminal: bool, **asked: Any) -> EndpointSpec:
+def endpoint_spec(
+    found: Allowed,
+    backend: Backend | None,
+    *,
+    chat: bool,
+    chat_field: str,
+    own: bool,
+    at_terminal: bool,
+    **asked: Any,
+) -> EndpointSpec:
     """What an inference worker needs to ask an endpoint.
 
     Args:
         found: where it is.
         backend: how it is spoken to; None where the operator or its URL says it.
+        chat: whether the model is asked by chat.
+        chat_field: where the suite says so, for messages.
+        own: whether the endpoint was named for this model, and not for another that it stands in for.
         at_terminal: whether a person at this machine's terminal started the audit.
-        asked: of the model: its name there, its version, and whether it is asked by chat.
+        asked: of the model: its name there, and its version.
 
     Raises:
-        BadInputError: when a backend of a plug-in would be asked at a public URL that nobody names.
+        BadInputError: when a backend of a plug-in would be asked at a public URL that nobody names, or the model would
+            be asked by chat where no chat template would be applied.
     """
     listed = found.listed
     spoken = backend or found.backend or backend_of(found.url)
@@ -51,6 +65,8 @@ def endpoint_spec(found: Allowed, backend: Backend | None, *, at_terminal: bool,
     return EndpointSpec(
         backend=spoken,
         url=found.url,
+        chat=chat,
+        chat_template=applied_template(found, spoken, field=chat_field, own=own) if chat else None,
         public_only=found.public_only,
         # Where suites may bring public URLs, they come from many: a key for those is bound to its host.
         gets_keys=listed is not None or (at_terminal and not found.public_only),

@@ -19,6 +19,7 @@ from proctor.domain.suite import Suite
 from proctor.router.audit import inputs_of
 from proctor.router.inputs import AuditInputs
 from proctor.router.states import Cause, before
+from proctor.router.submit.asked import asked_at, asked_models
 from proctor.router.submit.endpoints import resolve_endpoint, resolve_paraphraser, resolve_router
 from proctor.router.submit.gathering import AuditData, hold_content_private, hold_unrun_code
 from proctor.router.submit.solvers import resolve_solvers
@@ -30,9 +31,14 @@ from proctor.runtime.records.store import AuditRecord, AuditState, Records
 from proctor.runtime.settings import Settings
 
 
-def subject_of(data: AuditData, submitter: Submitter) -> str:
-    """The subject that `submit` would put a suite on record under. Nothing is stored."""
-    card = protocol_card(data.suite, data.contents, evaluator_version=evaluator_version(), log=data.log)
+def subject_of(data: AuditData, settings: Settings, submitter: Submitter) -> str:
+    """The subject that `submit` would put a suite on record under. Nothing is stored.
+
+    Raises:
+        BadInputError: as `submit` does.
+    """
+    asked = None if data.log is not None else asked_models(data.suite, settings)
+    card = protocol_card(data.suite, data.contents, evaluator_version=evaluator_version(), log=data.log, asked=asked)
     return _subject(card.fingerprint, put_items(_Unstored(), data.items), submitter)
 
 
@@ -113,9 +119,12 @@ def submit(
     hold_content_private(data, settings)
     hold_unrun_code(data, settings)
     endpoints = _resolved(suite, settings, at_terminal) if data.log is None else _of_logs(suite, data.log)
+    solvers = resolve_solvers(suite, endpoints["endpoint"], settings, at_terminal=at_terminal)
+    asked = None if data.log is not None else asked_at(**endpoints, solvers=solvers)
     steered: dict[str, Any] = {
         **endpoints,
-        "solvers": resolve_solvers(suite, endpoints["endpoint"], settings, at_terminal=at_terminal),
+        "solvers": solvers,
+        "in_force": asked,
         "priority": priority,
         "paused": False,
         "terms": terms,
@@ -123,7 +132,7 @@ def submit(
         # Where the files lie is said by whoever submits; what they hold is on the card.
         "corpora": put_model(artifacts, data.corpora) if data.corpora is not None else None,
     }
-    card = protocol_card(suite, data.contents, evaluator_version=evaluator_version(), log=data.log)
+    card = protocol_card(suite, data.contents, evaluator_version=evaluator_version(), log=data.log, asked=asked)
     items = put_items(artifacts, data.items)
     subject = _subject(card.fingerprint, items, submitter)
     inputs = AuditInputs(

@@ -250,6 +250,8 @@ def _number(value: float | None) -> str:
 def card_groups(report: Report) -> tuple[CardGroup, ...]:
     """The protocol card field by field, every setting on a row of its own."""
     plain = report.card.plain()
+    # Not a setting, and in no digest: what was found of the subject when it was asked.
+    plain["model_run_config"] = {**plain["model_run_config"], "weights": report.subject.weights_known.words}
     return tuple(
         CardGroup(title, tuple(_flat(plain[field]))) for field, title in _CARD_TITLES.items() if field in plain
     )

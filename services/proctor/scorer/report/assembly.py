@@ -11,6 +11,7 @@ from proctor.domain.evidence import Evidence, ItemEvidence
 from proctor.domain.item import Item, Variant
 from proctor.domain.manifest import AuditManifest, VariantSet
 from proctor.domain.trial import Arm, Outcome
+from proctor.domain.weights import Weights
 from proctor.scorer.grading.rows import Rows, Tally
 from proctor.scorer.report.answering import check_limitations
 from proctor.scorer.report.document import (
@@ -90,8 +91,9 @@ def assemble(
         subject=Subject(
             model_id=suite.model.model_id,
             digest=manifest.model_digest,
-            verified=manifest.model_digest_verified,
+            verified=manifest.weights_known is Weights.PROVEN,
             server=manifest.server,
+            weights=manifest.weights_known,
         ),
         decision=decision,
         evidence=evidence,

@@ -25,6 +25,8 @@ from proctor.domain.labels import LabelScheme
 from proctor.domain.limitation import Limitation
 from proctor.domain.suite import Suite
 from proctor.domain.trial import FinishReason, Outcome
+from proctor.domain.versions import added
+from proctor.domain.weights import Weights, weights_known
 
 SCHEMA_VERSION: Literal["proctor-report/1"] = "proctor-report/1"
 #: Enough to read a question with its options and a worked answer; keeps the page of 50 items under a few MB.
@@ -60,9 +62,16 @@ class Subject(Frozen):
     digest: str
     """Content hash of the weights."""
     verified: bool
-    """Whether the endpoint itself reported the digest of the weights that it serves."""
+    """Whether the digest is proven; in reports of before there was `weights`, whether any was reported."""
     server: str
     """What answered: the server's name and version, as it reported them."""
+    weights: Weights | None = added(None, since=2)
+    """How the digest is known; None in reports of before there were kinds, see `weights_known`."""
+
+    @property
+    def weights_known(self) -> Weights:
+        """How the digest is known."""
+        return weights_known(self.weights, reported=self.verified)
 
 
 class AnswerDetail(Frozen):

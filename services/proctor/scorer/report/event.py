@@ -29,5 +29,6 @@ def event_of(audit_id: str, report: Report, digest: str, path: str) -> DecisionE
             "reportPath": path,
             "nItems": report.counts.items_audited,
             "scope": report.decision.scope,
+            "weights": report.subject.weights,
         }
     )

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from proctor.domain.decision import Decision, DecisionOutcome, scope_caveat
 from proctor.domain.evidence import CleanControl, ControlItems, Evidence
 from proctor.domain.limitation import Limitation
-from proctor.domain.log_origin import LOG_BACKEND
+from proctor.domain.log_origin import DECODING_SETTINGS, LOG_BACKEND, UNKNOWN
 from proctor.domain.manifest import AuditManifest
 from proctor.domain.risk_register import exposure_of_dataset, published
+from proctor.domain.weights import Weights
 from proctor.evidence.perturbation.rewording_cost import not_on_record
 from proctor.scorer.channels.plugin_calls import gap_of, limitations_of_plugin
 from proctor.scorer.channels.registry import CHANNELS, plugins_of
 from proctor.scorer.logged import limitations_of_logs
 from proctor.scorer.page.phrases import count, counted
 from proctor.scorer.report.cut_short import cut_short
+
+_NOT_PROVEN: Final = {
+    Weights.DECLARED: "Which weights answered is declared and not proven: the digest stands in the configuration of "
+    "the endpoint, or in what the endpoint says of itself, and no backend of Proctor computed it from the files. That "
+    "it is the pinned version is the operator's word.",
+    Weights.UNKNOWN: "The endpoint did not prove which weights it serves. That it is the pinned version is the "
+    "operator's word.",
+}
 
 
 def _always(num_variants: int, control: CleanControl | ControlItems | None) -> list[Limitation]:
@@ -109,16 +120,20 @@ def limitations(
         harder = not_on_record(found, suite.scoring, suite.governance)
         special += [harder] if harder is not None else []
     special += limitations_of_logs(manifest.card)
-    if not manifest.model_digest_verified and manifest.backend != LOG_BACKEND:
-        add(
-            "weights_not_proven",
-            "The endpoint did not prove which weights it serves. That it is the pinned version is the operator's word.",
-        )
+    if manifest.backend != LOG_BACKEND and (said := _NOT_PROVEN.get(manifest.weights_known)) is not None:
+        add("weights_not_proven", said)
+    unsent = [name for name in DECODING_SETTINGS if manifest.card.decoding_policy.get(name) == UNKNOWN]
     if manifest.backend == "infer":
         add(
             "decoding_not_sent",
             "The endpoint's contract has no place for decoding settings, so it answered under its own; decoding_config "
             "says what was asked for, not what was done.",
+        )
+    elif unsent and manifest.backend != LOG_BACKEND:
+        add(
+            "decoding_not_sent",
+            f"The backend {manifest.backend} does not say that it puts decoding_config in force. Under which settings "
+            "the model answered is not known.",
         )
     for channel in CHANNELS.built_in:
         special += CHANNELS.get(channel).limitations(suite, evidence.result_of(channel))
