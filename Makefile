@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 FUZZ_SECONDS ?= 120
 # Twice the cores, because what tests do most is wait for servers.
 TEST_WORKERS ?= 4
-.PHONY: help demo test faults test-cluster lint unit chaos fuzz sbom clean
+.PHONY: help demo test faults test-cluster models test-models lint unit chaos fuzz sbom clean
 
 help: ## Show what can be made.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -41,9 +41,9 @@ $(VENV)/.dev: $(VENV)/.local scripts/setup_harness.sh scripts/setup_prometheus.s
 demo: $(VENV)/.local ## Audit the two reference models end to end and print the decisions.
 	$(BIN)/proctor demo
 
-test: $(VENV)/.dev ## Lint, types, import rules, and every test but those of `make faults` and `make test-cluster`.
+test: $(VENV)/.dev ## Lint, types, import rules, and every test but those of `make faults`, `make test-cluster` and `make test-models`.
 	$(MAKE) --no-print-directory lint
-	$(BIN)/python -m pytest -n $(TEST_WORKERS) --no-loadscope-reorder -m "not faults and not cluster"
+	$(BIN)/python -m pytest -n $(TEST_WORKERS) --no-loadscope-reorder -m "not faults and not cluster and not models"
 
 # One worker a lane of tests/scheduling.py: a third would have nothing to do.
 faults: $(VENV)/.dev ## Short runs of faults: workers, broker, stores and a local stack that are killed, stopped and starved.
@@ -53,6 +53,13 @@ faults: $(VENV)/.dev ## Short runs of faults: workers, broker, stores and a loca
 test-cluster: $(VENV)/.dev ## The chart on a real Kubernetes: the kit's, or the one that KUBECONFIG names.
 	scripts/setup_helm.sh
 	$(BIN)/python -m pytest -n 2 --no-loadscope-reorder -p no:randomly -m cluster tests/cluster
+
+models: $(VENV)/.local ## A real language model and three servers of it, 3 GB: llama.cpp, vLLM, Triton's vLLM backend (docs/models.md).
+	$(BIN)/python scripts/setup_models.py
+
+# In order and in one process: a server has the memory and the cores to itself.
+test-models: $(VENV)/.dev ## Audits of the real model through each of its servers; `make models` first.
+	PROCTOR_TEST_MODELS=1 $(BIN)/python -m pytest -p no:randomly -m models tests/models
 
 lint: $(VENV)/.dev ## Style, types and import rules.
 	$(BIN)/ruff check .

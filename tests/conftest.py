@@ -27,11 +27,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 settings.register_profile("proctor", deadline=None)
 settings.load_profile("proctor")
 
-_MARKED = {"chaos": "faults", "cluster": "cluster"}
+_MARKED = {"chaos": "faults", "cluster": "cluster", "models": "models"}
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """All of the room `chaos` is of `make faults`, and of `cluster` of `make test-cluster`."""
+    """All of a room that has a target of make of its own is of that target."""
     room = room_of(item.nodeid)
     if room in _MARKED:
         item.add_marker(_MARKED[room])

@@ -14,7 +14,18 @@ from typing import Final
 from xdist.scheduler import LoadScopeScheduling
 
 #: First what takes longest.
-ROOMS: Final = ("cluster", "end_to_end", "chaos", "integration", "fuzz", "browser", "charts", "hostile", "unit")
+ROOMS: Final = (
+    "cluster",
+    "models",
+    "end_to_end",
+    "chaos",
+    "integration",
+    "fuzz",
+    "browser",
+    "charts",
+    "hostile",
+    "unit",
+)
 _STACKS: Final = ("end_to_end", "chaos")
 _LANES: Final = 2
 #: Files of the cluster's room that use the release, in the order in which they must run.

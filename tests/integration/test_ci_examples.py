@@ -23,6 +23,7 @@ from tests.support import REPOSITORY, missing, wait_until
 
 EXAMPLES = REPOSITORY / "docs" / "examples" / "ci"
 GITHUB, GITLAB = EXAMPLES / "github-actions.yml", EXAMPLES / "gitlab-ci.yml"
+NIGHTLY = EXAMPLES / "nightly-models.yml"
 TOKEN = "a-token-of-the-runner-0123456789"
 #: What the examples install is what is tested.
 INSTALLS = "pip install"
@@ -85,7 +86,9 @@ def shell(script: str, checkout: Path, environment: Mapping[str, str]) -> subpro
 
 
 @pytest.mark.parametrize(
-    ("schema", "example"), [("vendor.github-workflows", GITHUB), ("vendor.gitlab-ci", GITLAB)], ids=["github", "gitlab"]
+    ("schema", "example"),
+    [("vendor.github-workflows", GITHUB), ("vendor.gitlab-ci", GITLAB), ("vendor.github-workflows", NIGHTLY)],
+    ids=["github", "gitlab", "nightly"],
 )
 def test_an_example_is_what_its_system_takes(schema: str, example: Path) -> None:
     if importlib.util.find_spec("check_jsonschema") is None:
@@ -95,10 +98,13 @@ def test_an_example_is_what_its_system_takes(schema: str, example: Path) -> None
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
-def test_the_workflow_may_only_read_and_pins_what_it_runs_by_commit() -> None:
-    workflow = parsed(GITHUB)
+@pytest.mark.parametrize(
+    ("example", "triggers"), [(GITHUB, ["pull_request"]), (NIGHTLY, ["schedule", "workflow_dispatch"])]
+)
+def test_a_workflow_may_only_read_and_pins_what_it_runs_by_commit(example: Path, triggers: list[str]) -> None:
+    workflow = parsed(example)
     assert workflow["permissions"] == {"contents": "read"}
-    assert list(workflow["on"]) == ["pull_request"]
+    assert list(workflow["on"]) == triggers
     (job,) = workflow["jobs"].values()
     used = [step["uses"] for step in job["steps"] if "uses" in step]
     assert used
@@ -143,3 +149,22 @@ def test_the_script_of_the_pipeline_lets_a_review_pass_with_a_warning(bench: Aud
     assert ran.returncode in job["allow_failure"]["exit_codes"]
     assert (checkout / job["artifacts"]["reports"]["junit"]).is_file()
     assert all((checkout / path).is_file() for path in job["artifacts"]["paths"])
+
+
+def test_the_nightly_workflow_makes_targets_that_are_there_and_keeps_what_they_fetch() -> None:
+    (job,) = parsed(NIGHTLY)["jobs"].values()
+    made = set(re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text("utf-8"), re.MULTILINE))
+    asked = [step["run"].removeprefix("make ") for step in job["steps"] if "run" in step]
+    assert asked == ["models", "test-models"]
+    assert set(asked) <= made
+    kept = next(step["with"]["cache-dependency-path"] for step in job["steps"] if "cache" in step.get("with", {}))
+    assert all((REPOSITORY / name).is_file() for name in kept.split())
+
+
+def test_continuous_integration_asks_a_real_model_only_where_a_variable_says_so() -> None:
+    script = (REPOSITORY / ".ci" / "run").read_text("utf-8")
+    before, asked, after = script.partition('if [ "${PROCTOR_CI_MODELS:-}" = 1 ]; then')
+    assert asked
+    assert "make models" not in before
+    assert "make models" in after
+    assert "make test-models" in after

@@ -38,6 +38,7 @@ BEGUN = {
     "proctor.runtime.sandbox.harness": "run in the sandbox, as text, without the package around it",
     "proctor.localstack.private_exec": "run by its path, without the package around it",
     "proctor.localstack.triton_setup": "the command that the Makefile gives, and `proctor doctor` names",
+    "proctor.inference.vllm_repository": "the command that docs/models.md gives, and `make models` calls",
     "proctor.perturbation.serving.rpc.perturbation_pb2_grpc": "stubs for callers in Python",
 }
 #: Functions and classes that the package itself does not name.

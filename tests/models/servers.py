@@ -1,0 +1,118 @@
+"""A server of the real model, as `scripts/serve_model.py` starts it, for the time of a block."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple, NoReturn
+
+import pytest
+
+from proctor.localstack.ports import free_ports
+from proctor.localstack.real_models import MODEL, SERVED_NAME, Part, RealModels
+from real_models.serving import SERVERS, Command, Ports, clear_regions, end, is_ready
+from tests.support import missing, wait_until
+
+#: Set by `make test-models`, where what is missing is a failure.
+ASKED_FOR: Final = "PROCTOR_TEST_MODELS"
+_START_S: Final = 400
+
+
+class Served(NamedTuple):
+    """A server that is ready."""
+
+    name: str
+    command: Command
+    weights: str
+    """Digest of the bf16 weights, of which the quantised ones are another form."""
+    group: int
+    """The group of its processes."""
+
+    def section(self, **changed: Any) -> dict[str, Any]:
+        """A suite's section of the model."""
+        return {
+            "model_id": f"HuggingFaceTB/{MODEL}",
+            "model_version": self.weights,
+            "endpoint": self.name,
+            "served_name": SERVED_NAME,
+            **changed,
+        }
+
+
+def kill_engine(served: Served) -> None:
+    """Kill vLLM's engine, and leave the server around it alone."""
+    engines = [
+        int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and _is_engine(entry, served.group)
+    ]
+    assert len(engines) == 1, engines
+    os.kill(engines[0], signal.SIGKILL)
+
+
+def _is_engine(entry: Path, group: int) -> bool:
+    try:
+        return os.getpgid(int(entry.name)) == group and b"VLLM::EngineCore" in (entry / "cmdline").read_bytes()
+    except OSError:
+        # It ended meanwhile.
+        return False
+
+
+def needed(models: RealModels, *parts: Part) -> None:
+    """Skip where a part is not set up; fail where it was asked for."""
+    if reason := models.lacking(*parts):
+        _absent(reason)
+
+
+def drawn_ports() -> dict[str, Ports]:
+    """Ports for each kind of server."""
+    return {name: Ports(*free_ports(3, random.Random())) for name in SERVERS}
+
+
+@contextmanager
+def serving(name: str, ports: Ports, folder: Path) -> Iterator[Served]:
+    """One of the servers, which ends with the block, pass or fail."""
+    models, server = RealModels.here(), SERVERS[name]
+    needed(models, *server.needs)
+    command = server.command(models, ports)
+    log = folder / f"{name}.log"
+    with log.open("wb") as stream:
+        process = subprocess.Popen(
+            command.argv, env=command.env, stdout=stream, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    try:
+        begun = time.monotonic()
+        wait_until(lambda: _ready(process, command, log), timeout_s=_START_S, what=f"{name} on a processor")
+        print(f"{name}: ready after {time.monotonic() - begun:.0f} s")
+        weights = (models.installed(Part.WEIGHTS) or {})["weights"]
+        yield Served(name, command, weights, process.pid)
+    finally:
+        end(process)
+        clear_regions(ports)
+
+
+def endpoints(folder: Path, at: dict[str, Ports]) -> Path:
+    """The operator's file that names the servers."""
+    models = RealModels.here()
+    named = {name: server.command(models, at[name]).url for name, server in SERVERS.items()}
+    path = folder / "endpoints.json"
+    path.write_text(json.dumps(named))
+    return path
+
+
+def _ready(process: subprocess.Popen[bytes], command: Command, log: Path) -> bool:
+    if process.poll() is not None:
+        tail = log.read_text("utf-8", "replace")[-3000:]
+        raise AssertionError(f"{command.argv[0]} ended with {process.returncode}:\n{tail}")
+    return is_ready(command)
+
+
+def _absent(reason: str) -> NoReturn:
+    if os.environ.get(ASKED_FOR):
+        pytest.fail(f"missing, and asked for: {reason}")
+    missing(reason)
