@@ -57,12 +57,30 @@ def page(judged: Sequence[Judged], powers: Mapping[Cell, Power], searches: Seque
     found = situations(judged)
     template = Template((Path(__file__).parent / "page.md").read_text(encoding="utf-8"))
     return template.substitute(
+        extent=_extent(judged),
         against="\n".join(_against(found)),
         channels=_channels(found, searches),
         benchmarks="\n\n".join(_benchmarks(found)),
         powers=_powers(found, powers),
         others=_others(found),
         searches=_searches(searches),
+    )
+
+
+def _extent(judged: Sequence[Judged]) -> str:
+    """How much of the study there is, and how alike its two samples of items are to clean models."""
+    seeds = sorted({one.cell.seed for one in judged})
+    gaps = {
+        kind: _mean(_value(one.fresh.excess) for one in judged if one.cell.kind == kind and one.cell.leak == NONE)
+        for kind in KINDS
+        if any(one.cell.kind == kind and one.cell.leak == NONE for one in judged)
+    }
+    words = "; ".join(f"{KINDS[kind].title}: {gap:.1f}" for kind, gap in gaps.items())
+    return (
+        f"{len(judged)} cells, of {'seed' if len(seeds) == 1 else 'seeds'} {', '.join(map(str, seeds))}. One seed a "
+        "cell is one draw: read single rows with their intervals. The fresh items are another draw from the same "
+        "source, and clean models answer the benchmark better than these by so many points on average, which counts "
+        f"against every model where no panel of reference models takes it out: {words}."
     )
 
 

@@ -102,6 +102,7 @@ _NO_MODEL: Final = {
 def _build(folder: Path, document: Mapping[str, Any]) -> list[dict[str, Any]]:
     path, exported = folder / "suite.json", folder / "variants.jsonl"
     path.write_text(json.dumps(document, indent=1), encoding="utf-8")
+    exported.unlink(missing_ok=True)
     for arguments in (("build", str(path), "--format", "json"), ("export", str(path), str(exported))):
         ran = subprocess.run(
             [sys.executable, "-m", "proctor", "variants", *arguments],
