@@ -22,6 +22,7 @@ ELSEWHERE: Mapping[str, str] = {
     "cli/main.py": "the commands `noise` and `perturbation`",
     "cli/perturbation.py": "the service",
     "cli/worker.py": "the service",
+    "domain/benchmark_kind.py": "which channels a suite of a kind should require, where suites are laid out",
     "domain/card.py": "sections of the suite on the card",
     "domain/messages.py": "the service",
     "domain/recorded_card.py": "the settings on a card",
@@ -37,6 +38,7 @@ ELSEWHERE: Mapping[str, str] = {
     "runtime/records/migrations/versions/v0002_log_and_requests.py": "a key of a log's entry",
     "scorer/policy.py": "an invalid protocol is the cause of what follows from it, so the gate names it first",
     "scorer/report/assembly.py": "a seed",
+    "scorer/report/cut_short.py": "the channels that have arms of their own, whose cut answers are counted",
     "studies/comparison.py": "the cards of two logs",
     "studies/truncation.py": "the cards of two logs",
 }
