@@ -13,7 +13,7 @@ import sys
 import time
 from types import FrameType
 
-from proctor.localstack.real_models import MODEL, SERVED_NAME, Part, RealModels
+from proctor.localstack.real_models import MODEL, Part, RealModels
 from real_models.serving import SERVERS, Command, Ports, clear_regions, end, is_ready
 
 
@@ -48,7 +48,7 @@ def _serve(process: subprocess.Popen[bytes], command: Command, models: RealModel
             "model_id": f"HuggingFaceTB/{MODEL}",
             "model_version": (models.installed(Part.WEIGHTS) or {}).get("weights"),
             "endpoint": command.url,
-            "served_name": SERVED_NAME,
+            "served_name": command.served_name,
         }
         print(json.dumps({"model_config": section}, indent=2), flush=True)
     return process.wait()

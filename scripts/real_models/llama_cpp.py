@@ -1,4 +1,4 @@
-"""`python llama_cpp.py GGUF NAME PORT`: llama.cpp's own server on loopback, which speaks OpenAI's API.
+"""`python llama_cpp.py GGUF PORT`: llama.cpp's own server on loopback, which speaks OpenAI's API.
 
 Run by the interpreter that has xllamacpp, without the rest of Proctor.
 """
@@ -13,14 +13,12 @@ import sys
 _SLOTS, _CONTEXT = 4, 8192
 
 
-def main(gguf: str, name: str, port: int) -> None:
+def main(gguf: str, port: int) -> None:
     """Serve until a signal comes."""
     import xllamacpp
 
     settings = xllamacpp.CommonParams()
     settings.model.path = gguf
-    if name:
-        settings.model_alias = {name}
     settings.hostnames = ["127.0.0.1"]
     settings.port = port
     settings.n_parallel = _SLOTS
@@ -40,4 +38,4 @@ def main(gguf: str, name: str, port: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    main(sys.argv[1], int(sys.argv[2]))

@@ -33,6 +33,7 @@ class Command(NamedTuple):
     """The endpoint, as a suite names it."""
     ready: str
     """A URL that answers 200 when the model can be asked."""
+    served_name: str = SERVED_NAME
 
 
 class Ports(NamedTuple):
@@ -58,11 +59,11 @@ class Server(NamedTuple):
 
 
 def llama_cpp(models: RealModels, ports: Ports) -> Command:
-    """llama.cpp's server on the quantised model."""
+    """llama.cpp's server on the quantised model, under the name that it has by default: the file's path."""
     program = Path(__file__).with_name("llama_cpp.py")
     places = Places.of(models)
-    argv = (str(places.python), str(program), str(places.quantised), SERVED_NAME, str(ports.api))
-    return Command(argv, _environment(), _url(ports), f"http://{LOOPBACK}:{ports.api}/health")
+    argv = (str(places.python), str(program), str(places.quantised), str(ports.api))
+    return Command(argv, _environment(), _url(ports), f"http://{LOOPBACK}:{ports.api}/health", str(places.quantised))
 
 
 def vllm(models: RealModels, ports: Ports) -> Command:

@@ -18,7 +18,6 @@ from proctor.domain.trial import Arm, Completion, Decoding, Trial
 from proctor.inference.http.openai import OpenAIBackend
 from proctor.inference.triton.backend import TritonBackend
 from proctor.inference.worker.backend import Probe
-from proctor.localstack.real_models import SERVED_NAME
 from tests.models.answers import Answers, answers_of
 from tests.models.questions import MAX_TOKENS, write_suite
 from tests.models.servers import Served
@@ -80,8 +79,8 @@ def one_by_one(served: Served, prompts: Sequence[str], *, deadline_s: float = 12
     return asyncio.run(ask())
 
 
-def probe(served: Served, name: str = SERVED_NAME) -> Probe:
-    """Whether the server says that it serves a model of this name."""
+def probe(served: Served, name: str = "") -> Probe:
+    """Whether the server says that it serves a model of this name, by default its own."""
 
     async def ask() -> Probe:
         backend = _backend(served, name=name)
@@ -93,7 +92,12 @@ def probe(served: Served, name: str = SERVED_NAME) -> Probe:
     return asyncio.run(ask())
 
 
-def _backend(served: Served, *, name: str = SERVED_NAME) -> TritonBackend | OpenAIBackend:
+def _backend(served: Served, *, name: str = "") -> TritonBackend | OpenAIBackend:
     backend: Backend = "triton" if served.command.url.startswith("grpc") else "openai"
-    spec = EndpointSpec(backend=backend, url=served.command.url, served_name=name, model_version=served.weights)
+    spec = EndpointSpec(
+        backend=backend,
+        url=served.command.url,
+        served_name=name or served.command.served_name,
+        model_version=served.weights,
+    )
     return TritonBackend(spec) if backend == "triton" else OpenAIBackend(spec)

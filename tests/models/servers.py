@@ -16,7 +16,8 @@ from typing import Any, Final, NamedTuple, NoReturn
 import pytest
 
 from proctor.localstack.ports import free_ports
-from proctor.localstack.real_models import MODEL, SERVED_NAME, Part, RealModels
+from proctor.localstack.real_models import MODEL, Part, RealModels
+from real_models.places import Places
 from real_models.serving import SERVERS, Command, Ports, clear_regions, end, is_ready
 from tests.support import missing, wait_until
 
@@ -41,7 +42,7 @@ class Served(NamedTuple):
             "model_id": f"HuggingFaceTB/{MODEL}",
             "model_version": self.weights,
             "endpoint": self.name,
-            "served_name": SERVED_NAME,
+            "served_name": self.command.served_name,
             **changed,
         }
 
@@ -97,9 +98,11 @@ def serving(name: str, ports: Ports, folder: Path) -> Iterator[Served]:
 
 
 def endpoints(folder: Path, at: dict[str, Ports]) -> Path:
-    """The operator's file that names the servers."""
+    """The operator's file that names the servers, and gives Triton, which takes text alone, the model's template."""
     models = RealModels.here()
-    named = {name: server.command(models, at[name]).url for name, server in SERVERS.items()}
+    named: dict[str, Any] = {name: server.command(models, at[name]).url for name, server in SERVERS.items()}
+    template = Places.of(models).weights / "chat_template.jinja"
+    named["triton"] = {"url": named["triton"], "chat_template": str(template)}
     path = folder / "endpoints.json"
     path.write_text(json.dumps(named))
     return path

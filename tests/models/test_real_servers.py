@@ -76,7 +76,7 @@ def vllm(world: World) -> Said:
 
 @pytest.fixture(scope="module")
 def triton(world: World) -> Said:
-    return _asked("triton", world, chat=(False,))
+    return _asked("triton", world, chat=(False, True))
 
 
 def _asked(name: str, world: World, *, chat: tuple[bool, ...]) -> Said:
@@ -148,8 +148,8 @@ def test_a_server_whose_engine_died_is_away_and_no_prompt_is_to_blame(
     print(f"{server}: {said.dead[-1].error}")
 
 
-@pytest.mark.parametrize("server", ["llama_cpp", "vllm"])
-def test_the_chat_template_is_the_servers_and_makes_the_same_tokens_as_the_template_written_out(
+@pytest.mark.parametrize("server", ["llama_cpp", "vllm", "triton"])
+def test_a_chat_is_the_same_tokens_as_its_template_written_out_whoever_applies_it(
     server: str, request: pytest.FixtureRequest
 ) -> None:
     said: Said = request.getfixturevalue(server)
