@@ -59,7 +59,7 @@ def constat(
         expected = _expected(x[models][:, others].mean(1), y[models][:, items].mean(1), at, *guessed)
         if expected is not None:
             deltas.append(model.benchmark[items].mean() - expected)
-    if len(deltas) < replicates // 2:
+    if len(deltas) < max(1, replicates // 2):
         return None
     found = np.array(deltas)
     reflected = 2 * found.mean() - found

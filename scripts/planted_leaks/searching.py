@@ -58,7 +58,7 @@ def _scan(folder: Path, trained: Path, *options: str) -> Mapping[str, Any]:
          "--corpus", f"tune={trained}", *options, "--format", "json"],
         env={**os.environ, "PROCTOR_HOME": str(folder / "home")}, capture_output=True, text=True,
     )  # fmt: skip
-    if ran.returncode not in (0, 1, 3):
+    if ran.returncode != 0:
         raise BadInputError(f"proctor exposure scan ended with {ran.returncode}: {ran.stderr.strip()}")
     found: Mapping[str, Any] = json.loads(ran.stdout)
     return found
