@@ -58,7 +58,7 @@ def page(judged: Sequence[Judged], powers: Mapping[Cell, Power], searches: Seque
     template = Template((Path(__file__).parent / "page.md").read_text(encoding="utf-8"))
     return template.substitute(
         extent=_extent(judged),
-        against="\n".join(_against(found)),
+        against="\n".join(filter(None, (*_against(found), _missed(searches)))),
         channels=_channels(found, searches),
         benchmarks="\n\n".join(_benchmarks(found)),
         powers=_powers(found, powers),
@@ -177,6 +177,24 @@ def _share(part: int, whole: int) -> str:
 def _noise(cells: Sequence[Judged]) -> str:
     asked = [one.noise for one in cells if one.noise is not None]
     return ", ".join(str(one.verdict) for one in asked) or "—"
+
+
+def _missed(searches: Sequence[Search]) -> str:
+    """What the default rule of a search misses, and what near duplicates find of it; empty without any search."""
+    leaked = [one for one in searches if one.leaked]
+    if not leaked:
+        return ""
+
+    def found(leak: str, rule: str) -> str:
+        mine = [one for one in leaked if one.run.leak == leak and one.rule == rule]
+        return f"{sum(one.found for one in mine)} of {sum(one.leaked for one in mine)}"
+
+    others = sum(one.others for one in leaked if one.rule == _near_rule() and one.run.leak == REPHRASED)
+    return (
+        f"- **A search by the default rule** (8-grams) finds {found(EXACT, POLICIES[0])} exact leaks, because many of "
+        f"these questions are shorter, and {found(REPHRASED, POLICIES[0])} rephrased ones. Near duplicates by the "
+        f"encoder are {found(REPHRASED, _near_rule())} of the rephrased, and {others} items that did not leak."
+    )
 
 
 def _mean(values: Iterable[float]) -> float:
