@@ -189,7 +189,10 @@ def planted_truth(bundle: Path, models: Sequence[Mapping[str, Any]]) -> dict[str
 
 
 def triton_answers(stack: LocalStack) -> dict[str, int]:
-    """How many requests Triton itself says each model has answered; empty when models are served in process."""
+    """How many requests Triton itself says each model has answered; empty when models are served in process.
+
+    Every trial is one, and so is the probe's question which weights the model loaded.
+    """
     import httpx
 
     from proctor.localstack.services import TRITON, triton_sockets
