@@ -27,6 +27,7 @@ from proctor.domain.shared_context import SHARED_CONTEXT
 from proctor.domain.strategies import NO_VARIANT, STRATEGIES, calls_for
 from proctor.domain.suite_budget import BudgetSection
 from proctor.domain.suite_control import ControlSection
+from proctor.domain.suite_design import DesignSection
 from proctor.domain.suite_exposure import ExposureSection
 from proctor.domain.suite_fresh import FreshSection
 from proctor.domain.suite_types import ContentHash, Endpoint, Fraction, Percent, Seed, ServedName
@@ -265,6 +266,10 @@ class ScoringSection(Frozen):
     max_cut_short_pct: Percent = Field(default=2.0, exclude_if=lambda pct: pct == 2.0)
     """Answers of an arm that may be cut at the token limit before an answer stands in them, in percent; beyond it the
     report says so and what to raise, and beyond 20 the comparison is invalid."""
+    design: DesignSection = Field(
+        default_factory=DesignSection, exclude_if=lambda design: design == DesignSection()
+    )
+    """Whether the whole sample is asked, or the audit stops where the evidence decides."""
     required_channels: tuple[ChannelName, ...] = ALWAYS_REQUIRED
     """Channels of evidence without which nothing is approved, beside those that governance.profile requires."""
 
@@ -439,6 +444,29 @@ class Suite(Frozen):
         return (
             ("scoring_config.method per_item_t_test", self.scoring.method == "per_item_t_test"),
             ("protocol_config.protocol router_worker", self.protocol.asks_routers),
+        )
+
+    @model_validator(mode="after")
+    def _looks_are_at_random_samples(self) -> Self:
+        other = next((what for what, holds in self._asked_whole if holds), None)
+        if self.scoring.design.sequential and other is not None:
+            raise PydanticCustomError(
+                "not_sequential",
+                "has scoring_config.design sequential beside {other}",
+                {"other": other, "mend": "leave one of them out"},
+            )
+        return self
+
+    @property
+    def _asked_whole(self) -> tuple[tuple[str, bool], ...]:
+        """What looks on the way are not made for: the first items of a file are no random sample, the article's rule
+        has no level to spend, and the others ask about all items before the first is answered."""
+        return (
+            ("dataset_config.selection first", self.dataset.selection == "first"),
+            ("scoring_config.method per_item_t_test", self.scoring.method == "per_item_t_test"),
+            ("protocol_config.protocol router_worker", self.protocol.asks_routers),
+            ("protocol_config.stages", bool(self.protocol.stages)),
+            ("perturbation_config.answering_check", self.perturbation.answering_check is not None),
         )
 
     @model_validator(mode="after")
