@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from proctor.domain.decision import DecisionOutcome
+from proctor.domain.decision import DecisionEvent, DecisionOutcome
 from proctor.domain.manifest import AuditManifest
 from proctor.domain.messages import GradeShards, Reconcile, RunShards, ScoreAudit
 from proctor.domain.trial import CONTROL_ARMS, Arm, Shard, Trial
@@ -97,6 +97,7 @@ def _decided(
         patch.setattr(scoring, "worker_artifacts", lambda: bench.artifacts)
         _grade_ahead(bench)
         event = scoring._decide(audit, get_model(bench.artifacts, seen.inputs.manifest, AuditManifest))
+        assert isinstance(event, DecisionEvent)
         path = bench.settings.home / "reports" / audit / "report.json"
         return event.outcome, json.loads(path.read_text("utf-8"))
 

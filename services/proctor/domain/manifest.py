@@ -13,6 +13,7 @@ from proctor.domain.canonical import json_digest
 from proctor.domain.card import ProtocolCard
 from proctor.domain.fidelity import Fidelity
 from proctor.domain.item import Item, Rejection, Variant
+from proctor.domain.looks import LooksSoFar
 from proctor.domain.suite import Suite
 from proctor.domain.trial import Arm, Completion, Decoding, Outcome, Trial
 from proctor.domain.versions import added
@@ -211,6 +212,8 @@ class AuditManifest(Frozen):
     """The control items and their rewordings; None where the suite asks none."""
     weights: Weights | None = added(None, since=4)
     """How the digest of the weights is known, where they are proven."""
+    looks: LooksSoFar | None = added(None, since=5)
+    """Which look of a sequential audit this is, which holds all that was asked by then; None where there are none."""
 
     @property
     def weights_known(self) -> Weights:

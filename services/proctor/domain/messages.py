@@ -21,6 +21,7 @@ from proctor.domain.card import ContentDigests
 from proctor.domain.corpus_search import Searched
 from proctor.domain.decision import DecisionEvent
 from proctor.domain.endpoint import EndpointSpec
+from proctor.domain.looks import LookSeen
 from proctor.domain.manifest import AnsweredShard
 from proctor.domain.trial import ANSWER_STAGE, Decoding
 from proctor.domain.versions import added, needed_version
@@ -345,14 +346,18 @@ class ScoreAudit(Message):
     """How often each prompt was asked; an earlier scorer takes more answers for a mistake."""
     proven: bool = added(False, since=4)
     """Whether the manifest says that the weights are proven, of which an earlier scorer knows nothing."""
+    looks: bool = added(False, since=5)
+    """Whether the manifest is of a look, after which the audit may go on; an earlier scorer would decide."""
 
 
 class AuditScored(Message):
-    """The decision is recorded and its event published, or scoring failed (`error`)."""
+    """The decision is recorded and its event published, or the audit goes on (`seen`), or scoring failed (`error`)."""
 
     task: ClassVar[str] = "router.scored"
     audit_id: str
     error: str | None = None
+    seen: LookSeen | None = added(None, since=2)
+    """What the look found after which the audit asks further items; None where it has ended."""
 
 
 class WriteDecision(Message):

@@ -266,9 +266,7 @@ class ScoringSection(Frozen):
     max_cut_short_pct: Percent = Field(default=2.0, exclude_if=lambda pct: pct == 2.0)
     """Answers of an arm that may be cut at the token limit before an answer stands in them, in percent; beyond it the
     report says so and what to raise, and beyond 20 the comparison is invalid."""
-    design: DesignSection = Field(
-        default_factory=DesignSection, exclude_if=lambda design: design == DesignSection()
-    )
+    design: DesignSection = Field(default_factory=DesignSection, exclude_if=lambda design: design == DesignSection())
     """Whether the whole sample is asked, or the audit stops where the evidence decides."""
     required_channels: tuple[ChannelName, ...] = ALWAYS_REQUIRED
     """Channels of evidence without which nothing is approved, beside those that governance.profile requires."""

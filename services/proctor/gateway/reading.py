@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from proctor.domain.errors import PluginError
-from proctor.gateway.status import AuditStatus, TokensSpent, Trials, Verdict, failures_by_cause
+from proctor.gateway.status import AuditStatus, LooksTaken, TokensSpent, Trials, Verdict, failures_by_cause
 from proctor.router.audit import AuditView
+from proctor.router.inputs import AuditInputs
 from proctor.router.ledger.store import Ledger
 from proctor.router.pools.store import Pools
-from proctor.router.stages.registry import ledger_stage, under_way
+from proctor.router.stages.registry import ledger_stage, stages_so_far, under_way
 from proctor.router.stages.stage import StageUnderWay
 from proctor.runtime.records.audit_state import AuditState
 from proctor.runtime.records.decisions import decision_of
@@ -52,14 +54,22 @@ def read_status(audit: AuditView, records: Records, counts: Counts | None) -> Au
         decision=_verdict(records, record.audit_id, record.state),
         submitter=inputs.submitter,
         searching=inputs.searching and not record.state.ended,
+        looks=_looks(inputs),
     )
     if counts is None:
         return status.model_copy(update={"spent": _noted(audit, records, None)})
     away_s = None if under_way is None else counts.pools.away_for(under_way.endpoint.pool)
-    status = _counted(status.model_copy(update={"away_s": away_s}), counts.ledger)
+    status = _counted(status.model_copy(update={"away_s": away_s}), audit, counts.ledger)
     if status.spent is None:
         status = status.model_copy(update={"spent": _noted(audit, records, status.trials)})
     return status
+
+
+def _looks(inputs: AuditInputs) -> LooksTaken | None:
+    if not inputs.looks:
+        return None
+    sizes = accumulate(look.n_items for look in inputs.looks)
+    return LooksTaken(sizes=tuple(sizes), seen=tuple(looked.seen for looked in inputs.looked))
 
 
 def _stage(audit: AuditView) -> tuple[str | None, StageUnderWay | None]:
@@ -70,11 +80,11 @@ def _stage(audit: AuditView) -> tuple[str | None, StageUnderWay | None]:
         return None, None
 
 
-def _counted(status: AuditStatus, ledger: Ledger) -> AuditStatus:
+def _counted(status: AuditStatus, audit: AuditView, ledger: Ledger) -> AuditStatus:
     spent = ledger.spent(status.audit_id)
     counts: dict[str, object] = {"spent": TokensSpent(**spent._asdict()) if any(spent) else None}
     if status.stage is not None:
-        progress = ledger.progress(status.audit_id, status.stage)
+        progress = ledger.progress_over(status.audit_id, stages_so_far(audit, status.stage))
         counts["trials"] = Trials(
             planned=progress.planned, done=progress.done, under_way=progress.leased, dead=progress.dead
         )

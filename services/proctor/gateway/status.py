@@ -8,6 +8,7 @@ from typing import Final
 
 from proctor.domain.base import Frozen
 from proctor.domain.decision import DecisionEvent, DecisionOutcome, Reason
+from proctor.domain.looks import LookSeen
 from proctor.domain.messages import Priority
 from proctor.domain.record.sign_off import SignedBy
 from proctor.domain.scope import Scope
@@ -113,6 +114,14 @@ class Verdict(Frozen):
         )
 
 
+class LooksTaken(Frozen):
+    """How far a sequential audit has come: the looks after which it went on."""
+
+    sizes: tuple[int, ...]
+    """Items by each planned look, in all."""
+    seen: tuple[LookSeen, ...]
+
+
 class AuditStatus(Frozen):
     """An audit as it was at one moment."""
 
@@ -145,6 +154,8 @@ class AuditStatus(Frozen):
     """Services of which no worker has been heard of for a while; none once it has ended."""
     searching: bool = False
     """Whether training data are still to be searched for its items, beside whatever else it does."""
+    looks: LooksTaken | None = None
+    """Of a sequential audit; None of a fixed one."""
     decision: Verdict | None = None
     submitter: str = LOCAL_NAME
     """Who started it last: a token's name, `default` for a gateway's one token, `local` for its own terminal."""

@@ -45,7 +45,7 @@ def request_of(audit: AuditView) -> Message | None:
     if audit.record.state is AuditState.REWORDING:
         return BuildVariants(
             audit_id=audit.audit_id,
-            items=inputs.items,
+            items=inputs.asked_now.items,
             settings=inputs.perturbation,
             rewordings=inputs.rewordings,
             calibration=inputs.calibration,
@@ -55,7 +55,7 @@ def request_of(audit: AuditView) -> Message | None:
             contents=inputs.contents.of_benchmark(),
             rewrites=inputs.rewrites,
             check=_to_check(audit),
-            control=inputs.control,
+            control=inputs.asked_now.control,
         )
     if audit.record.state is AuditState.SCORING and inputs.manifest is not None:
         # A decision waits for the search, which is asked for by itself (`proctor.router.searching`).
@@ -69,6 +69,7 @@ def request_of(audit: AuditView) -> Message | None:
             control=inputs.control is not None,
             replicates=audit.suite.decoding.replicates,
             proven=inputs.weights is not None,
+            looks=bool(inputs.looks),
         )
     return None
 
@@ -87,6 +88,8 @@ def _to_check(audit: AuditView) -> VariantsToCheck | None:
 
 
 def step_of(audit: AuditView) -> str:
-    """The name under which the ledger notes that an audit's request was sent. A state comes back in another round."""
+    """The name under which the ledger notes that an audit's request was sent. A state comes back in another
+    round, and at another look."""
     checked = "-checked" if audit.inputs.proposed is not None else ""
-    return f"{audit.record.state}-{audit.inputs.rounds}{checked}"
+    look = f"-look-{len(audit.inputs.looked) + 1}" if audit.inputs.looks else ""
+    return f"{audit.record.state}-{audit.inputs.rounds}{checked}{look}"

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from proctor.domain.levels import MAX_FAILED_SHARE
 from proctor.domain.log_origin import LOG_BACKEND
+from proctor.domain.manifest import AuditManifest
 from proctor.domain.trial import Shard
 from proctor.router.audit import AuditView
-from proctor.router.shortfall import Shortfall, commonest_words, shortfalls
+from proctor.router.shortfall import Shortfall, commonest_words, shortfalls, unanswered
 from proctor.router.stages.outcome import StageOutcome
 from proctor.router.stages.stage import NOTHING_TO_ASK, Ending, Stage, StageUnderWay
 from proctor.runtime.artifacts.store import ArtifactStore, get_model
@@ -22,7 +23,7 @@ def ending(audit: AuditView, stage: StageUnderWay, outcome: StageOutcome, store:
     if not outcome.entries:
         return Ending(failure=NOTHING_TO_ASK)
     refused = _refused(audit, stage.stage, outcome)
-    if short := _shortfalls(outcome, refused, store):
+    if short := _shortfalls(audit, stage.stage, outcome, refused, store):
         return Ending(failure=f"{stage.model}: {_why(outcome, refused, short, store)}")
     return stage.stage.ending(audit, outcome, store)
 
@@ -30,7 +31,7 @@ def ending(audit: AuditView, stage: StageUnderWay, outcome: StageOutcome, store:
 def failed_by_refusals(audit: AuditView, stage: Stage, outcome: StageOutcome, store: ArtifactStore) -> bool:
     """Whether a stage that has ended fails its audit for what was refused, so that going on is to ask that again."""
     refused = _refused(audit, stage, outcome)
-    return bool(refused and _shortfalls(outcome, refused, store))
+    return bool(refused and _shortfalls(audit, stage, outcome, refused, store))
 
 
 def _refused(audit: AuditView, stage: Stage, outcome: StageOutcome) -> Mapping[str, int]:
@@ -44,11 +45,20 @@ def _refused(audit: AuditView, stage: Stage, outcome: StageOutcome) -> Mapping[s
     return outcome.refused
 
 
-def _shortfalls(outcome: StageOutcome, refused: Mapping[str, int], store: ArtifactStore) -> tuple[Shortfall, ...]:
+def _shortfalls(
+    audit: AuditView, stage: Stage, outcome: StageOutcome, refused: Mapping[str, int], store: ArtifactStore
+) -> tuple[Shortfall, ...]:
     dead = {entry.shard_id: entry.n_trials for entry in outcome.entries if entry.shard_id in outcome.causes}
     if not dead and not refused:
         return ()
-    return shortfalls((get_model(store, entry.digest, Shard) for entry in outcome.entries), {**dead, **refused})
+    asked = [get_model(store, entry.digest, Shard) for entry in outcome.entries]
+    missing = {**dead, **refused}
+    if stage.graded and audit.inputs.looked:
+        # A share of all that was asked so far: of the few items before one look it would be a prompt or two.
+        earlier = get_model(store, audit.inputs.looked[-1].manifest, AuditManifest)
+        before, missing_before = unanswered(store, earlier)
+        asked, missing = asked + before, {**missing, **missing_before}
+    return shortfalls(asked, missing)
 
 
 def _why(outcome: StageOutcome, refused: Mapping[str, int], short: tuple[Shortfall, ...], store: ArtifactStore) -> str:

@@ -13,6 +13,7 @@ from proctor.domain.card import ContentDigests
 from proctor.domain.corpus_search import Searched
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.log_origin import LogOrigin
+from proctor.domain.looks import LookItems, LookSeen
 from proctor.domain.messages import Priority
 from proctor.domain.submitter import LOCAL_NAME
 from proctor.domain.trial import PARAPHRASE_STAGE, Decoding
@@ -62,6 +63,14 @@ class Asking(Frozen):
     """Digest of the RewriteSet of what came of it."""
 
 
+class Looked(Frozen):
+    """A look after which an audit went on."""
+
+    manifest: str
+    """Digest of the AuditManifest of all that was asked by then."""
+    seen: LookSeen
+
+
 class AuditInputs(Frozen):
     """Everything by reference that an audit is made of, and what is known of it once it runs.
 
@@ -97,6 +106,8 @@ class AuditInputs(Frozen):
     """Digest of the CorpusPlan of the training data that are searched, where the suite names any."""
     control: str | None = added(None, since=4)
     """Digest of the ItemIndex of the control items, where the suite asks such."""
+    looks: tuple[LookItems, ...] = added((), since=6)
+    """What is asked before each look, in order, where the design is sequential: parts of the items above."""
 
     model_digest: str | None = None
     model_digest_verified: bool = False
@@ -133,6 +144,8 @@ class AuditInputs(Frozen):
     """How the search of training data ended; None while it is under way, and where there is none."""
     manifest: str | None = None
     """Digest of the AuditManifest that is to be scored."""
+    looked: tuple[Looked, ...] = added((), since=6)
+    """The looks after which it went on. What was reworded above is then for the next one."""
     priority: Priority = Priority.NORMAL
     """Which audits' shards go first where several ask the same endpoint."""
     paused: bool = False
@@ -146,6 +159,13 @@ class AuditInputs(Frozen):
     def own(self) -> dict[str, Any]:
         """What the audit's own steps have brought it to: all but what comes from outside while it runs, and notes."""
         return self.model_dump(exclude=set(_STEERED | _NOTED))
+
+    @property
+    def asked_now(self) -> LookItems:
+        """The items that are reworded and asked now: all of them, or those until the next look."""
+        if self.looks:
+            return self.looks[len(self.looked)]
+        return LookItems(n_items=0, items=self.items, fresh=self.fresh, control=self.control)
 
     @property
     def searching(self) -> bool:

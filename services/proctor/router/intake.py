@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 from proctor.domain.manifest import AnsweredShard
 from proctor.domain.messages import GradeShards, ShardAnswer, ShardsAnswered, ShardsGraded, TakeOn
-from proctor.domain.trial import ANSWER_STAGE
 from proctor.router.audit import AuditView, view
 from proctor.router.dispatch import Dispatcher
 from proctor.router.ledger.store import Answer, PlannedShard, Setback
 from proctor.router.pools.store import FIRST_WAIT, LONGEST_WAIT, Outage
+from proctor.router.stages.answer import ANSWER
 from proctor.router.stages.registry import pool_of, stage_of, under_way
 from proctor.runtime.logs.context import saying
 from proctor.runtime.metrics import recording as metrics
@@ -83,10 +83,12 @@ def take_in(dispatcher: Dispatcher, message: ShardsAnswered) -> None:
 
 def note_grades(dispatcher: Dispatcher, message: ShardsGraded) -> None:
     """Keep the digests of grades, so that the scorer finds most of its work done."""
-    if view(dispatcher.records, message.audit_id).record.state in _SCORED_BY_NOW:
+    audit = view(dispatcher.records, message.audit_id)
+    if audit.record.state in _SCORED_BY_NOW:
         return
     graded = {one.shard: (one.completions, one.grades) for one in message.graded if one.grades is not None}
-    dispatcher.ledger.note_graded(message.audit_id, ANSWER_STAGE, graded)
+    # Those of an earlier look are not needed any more; beside those of this one they do no harm.
+    dispatcher.ledger.note_graded(message.audit_id, ANSWER.name(audit.inputs), graded)
 
 
 def _let_go(dispatcher: Dispatcher, audit: AuditView, message: ShardsAnswered, pool: str | None) -> None:

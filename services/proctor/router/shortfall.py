@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from proctor.domain.levels import MAX_FAILED_SHARE
-from proctor.domain.manifest import CompletionSet
+from proctor.domain.manifest import AuditManifest, CompletionSet
 from proctor.domain.problems import visible
 from proctor.domain.trial import Arm, Shard
 from proctor.router.stages.outcome import StageOutcome
@@ -48,6 +48,21 @@ def shortfalls(shards: Iterable[Shard], missing: Mapping[str, int]) -> tuple[Sho
     return tuple(
         Shortfall(arm, lost[arm], asked[arm]) for arm in sorted(asked) if lost[arm] > MAX_FAILED_SHARE * asked[arm]
     )
+
+
+def unanswered(store: ArtifactStore, manifest: AuditManifest) -> tuple[list[Shard], dict[str, int]]:
+    """The shards of a manifest, and how many trials of each got no answer, by the shard's id."""
+    shards, missing = list[Shard](), dict[str, int]()
+    for answered in manifest.answered:
+        shard = get_model(store, answered.shard, Shard)
+        said = get_model(store, answered.completions, CompletionSet).completions
+        shards.append(shard)
+        missing[shard.shard_id] = sum(one.error is not None for one in said)
+    for dead in manifest.dead:
+        shard = get_model(store, dead.shard, Shard)
+        shards.append(shard)
+        missing[shard.shard_id] = len(shard.trials)
+    return shards, missing
 
 
 def commonest_words(outcome: StageOutcome, refused: Mapping[str, int], store: ArtifactStore) -> str:

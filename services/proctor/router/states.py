@@ -3,7 +3,7 @@
 An audit goes this way; in brackets what not every audit comes through:
 
     created → probing → rewording ⇄ (paraphrasing) → rewording ⇄ (asking) → (transmitting) → (asking) → answering
-            → scoring → (registering) → decided
+            → scoring → (rewording, after a look) → (registering) → decided
 
 What asks between two rewordings are the solvers of the answering check.
 
@@ -83,8 +83,11 @@ _ROWS: Final[Mapping[AuditState, Row]] = {
     AuditState.ANSWERING: Row("the model under audit", {Cause.STAGE_ENDED: (AuditState.SCORING,)}, "inference"),
     AuditState.SCORING: Row(
         "the scorer",
-        # The registry may be quicker than the scorer's own message.
-        {Cause.SCORED: (AuditState.REGISTERING, AuditState.DECIDED), Cause.WRITTEN: (AuditState.DECIDED,)},
+        # The registry may be quicker than the scorer's own message. After a look further items are reworded.
+        {
+            Cause.SCORED: (AuditState.REWORDING, AuditState.REGISTERING, AuditState.DECIDED),
+            Cause.WRITTEN: (AuditState.DECIDED,),
+        },
         "scorer",
     ),
     AuditState.REGISTERING: Row("the registry", {Cause.WRITTEN: (AuditState.DECIDED,)}, "registry"),

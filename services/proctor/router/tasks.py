@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from proctor.domain.canonical import digest_matches
 from proctor.domain.errors import NewerVersionError, PluginError
+from proctor.domain.looks import LookSeen
 from proctor.domain.messages import (
     AuditScored,
     CorpusSearched,
@@ -36,6 +37,7 @@ from proctor.router.awaited import PROBE_EVERY_S, probe_again
 from proctor.router.barring import Barrier
 from proctor.router.dispatch import Dispatcher
 from proctor.router.finishing import failed_by_refusals
+from proctor.router.inputs import Looked
 from proctor.router.ledger.store import Ledger
 from proctor.router.pools.store import Pools
 from proctor.router.stages.outcome import stage_outcome
@@ -270,6 +272,9 @@ def scored(message: AuditScored) -> None:
     if message.error is not None:
         dispatcher.fail(audit, message.error)
         return
+    if message.seen is not None:
+        _look_taken(dispatcher, audit, message.seen)
+        return
     # Before it moves on: told twice, nobody comes by here again.
     dispatcher.note_usage(audit)
     after = AuditState.REGISTERING if worker_settings().registry_uri else AuditState.DECIDED
@@ -280,6 +285,22 @@ def scored(message: AuditScored) -> None:
     else:
         # The scorer's event is on its way to the registry; the reconciler asks again if that gets lost.
         dispatcher.note_asked(dispatcher.view(audit.audit_id))
+
+
+def _look_taken(dispatcher: Dispatcher, audit: AuditView, seen: LookSeen) -> None:
+    """Have the items reworded that come before the next look. A look that was told of before changes nothing."""
+    inputs = audit.inputs
+    if seen.number != len(inputs.looked) + 1 or seen.number >= len(inputs.looks) or inputs.manifest is None:
+        return
+    changes: dict[str, Any] = {
+        "looked": (*inputs.looked, Looked(manifest=inputs.manifest, seen=seen)),
+        "manifest": None,
+        "variants": None,
+        "control_variants": None,
+        "planned_stage": None,
+    }
+    if dispatcher.advance(audit, Cause.SCORED, AuditState.REWORDING, **changes):
+        dispatcher.ask(audit.audit_id)
 
 
 @handles(DecisionWritten, given_up=_fail)

@@ -198,7 +198,8 @@ def _stage_work(audit: UnfinishedAudit, replies: Sequence[Any]) -> StageWork:
         in_a_shard = int(cut or 0) / planned if planned else SHARD_TRIALS
         # Of a stage that does not say how large it is, no more is known than that there is more.
         unplanned = max(1, math.ceil(trials_left / max(1.0, in_a_shard)))
-    ungraded = max(0, done - graded) if audit.stage == ANSWER_STAGE else 0
+    answers = audit.stage is not None and audit.stage.partition("-")[0] == ANSWER_STAGE
+    ungraded = max(0, done - graded) if answers else 0
     return StageWork(queued, leased, unplanned, ungraded, sum(search))
 
 

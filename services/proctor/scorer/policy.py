@@ -41,7 +41,7 @@ def decide(evidence: Evidence, suite: Suite) -> Decision:
 
 
 def _decided(evidence: Evidence, suite: Suite) -> Decision:
-    unusable = _unusable_channels(evidence, suite)
+    unusable = unusable_channels(evidence, suite)
     result = evidence.perturbation
     if unusable or result is None:
         return Decision(outcome=DecisionOutcome.REVIEW, reasons=unusable)
@@ -73,7 +73,8 @@ def _nothing_said(result: PerturbationEvidence) -> tuple[Reason, ...]:
     )
 
 
-def _unusable_channels(evidence: Evidence, suite: Suite) -> tuple[Reason, ...]:
+def unusable_channels(evidence: Evidence, suite: Suite) -> tuple[Reason, ...]:
+    """A reason for each required channel that is invalid or was not audited; empty where all of them say something."""
     reasons = []
     # An invalid protocol is the cause of what follows from it, so it is named first.
     for channel in sorted(suite.required_channels, key=lambda channel: (channel != "protocol", channel)):

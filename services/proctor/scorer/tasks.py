@@ -13,6 +13,7 @@ from proctor.domain.canonical import bytes_digest
 from proctor.domain.corpus_search import CorpusSearch, Searched
 from proctor.domain.decision import DecisionEvent
 from proctor.domain.errors import ProctorError
+from proctor.domain.looks import LookSeen
 from proctor.domain.manifest import AuditManifest, VariantIndex
 from proctor.domain.messages import AuditScored, GradeShards, ScoreAudit, ShardsGraded
 from proctor.domain.panel import Panel
@@ -36,6 +37,7 @@ from proctor.scorer.grading.loading import StoredMessages, StoredStage, load_row
 from proctor.scorer.grading.programs import Programs
 from proctor.scorer.grading.targets import TargetsCache
 from proctor.scorer.logged import with_origin
+from proctor.scorer.looking import Looks, look_seen, record_of, retold, stop_of
 from proctor.scorer.measuring import measured
 from proctor.scorer.page.html import render
 from proctor.scorer.report.assembly import Asked, assemble, suspects
@@ -57,14 +59,19 @@ def _not_scored(message: ScoreAudit, cause: str) -> None:
 def score_audit(message: ScoreAudit) -> None:
     """Grade, weigh, decide, report; then publish the decision that is on record.
 
-    Run twice, it finds the decision of the first run on record and publishes that one again.
+    Run twice, it finds the decision of the first run on record and publishes that one again. At a look of a sequential
+    audit that does not end there it says so, and what it saw: twice the same.
     """
     with tracing.span("decide") as span:
         manifest = get_model(worker_artifacts(), message.manifest, AuditManifest)
-        event = _decide(message.audit_id, manifest, message.searched)
-        span.set({"proctor.decision": event.outcome.value})
+        found = _decide(message.audit_id, manifest, message.searched)
+        if isinstance(found, LookSeen):
+            span.set({"proctor.look": found.number})
+            send(AuditScored(audit_id=message.audit_id, seen=found))
+            return
+        span.set({"proctor.decision": found.outcome.value})
     send(AuditScored(audit_id=message.audit_id))
-    publish_decision(event)
+    publish_decision(found)
 
 
 def _not_graded(message: GradeShards, cause: str) -> None:
@@ -90,7 +97,8 @@ def grade_shards(message: GradeShards) -> None:
         send(ShardsGraded(audit_id=message.audit_id, graded=graded))
 
 
-def _decide(audit_id: str, manifest: AuditManifest, searched: Searched | None = None) -> DecisionEvent:
+def _decide(audit_id: str, manifest: AuditManifest, searched: Searched | None = None) -> DecisionEvent | LookSeen:
+    """The decision on record, or made now; or what a look saw after which further items are asked."""
     store, records = worker_artifacts(), worker_records()
     on_record = records.decision(audit_id)
     if on_record is not None:
@@ -106,8 +114,9 @@ def _decide(audit_id: str, manifest: AuditManifest, searched: Searched | None = 
         rows = load_rows(store, manifest, targets)
     clean_models = OnRecord(made.controls, manifest.model_digest, variants.index.rewordings_digest)
     stages = {kind: StoredStage(store, digest) for kind, digest in manifest.asked.items()}
+    looks = None if manifest.looks is None else Looks.of(suite, manifest.looks)
     inputs = ChannelInputs(
-        suite,
+        suite if looks is None else looks.suite_now,
         items,
         rows,
         clean_models,
@@ -119,6 +128,15 @@ def _decide(audit_id: str, manifest: AuditManifest, searched: Searched | None = 
     )
     with tracing.span("weigh"):
         result = score(inputs)
+    sequential = None
+    if looks is not None:
+        seen = look_seen(looks, result)
+        stop = stop_of(looks, result, seen)
+        if stop is None and seen is not None:
+            return seen
+        if seen is not None and stop is not None:
+            sequential = record_of(looks, (*looks.before, seen), stop)
+            result = retold(result, looks, sequential)
     decision = with_origin(with_weights(result.decision, suite, manifest.weights_known), manifest.card)
     wanted = {item.item_id for item in suspects(result.evidence)}
     report = assemble(
@@ -129,6 +147,7 @@ def _decide(audit_id: str, manifest: AuditManifest, searched: Searched | None = 
         result.evidence,
         decision,
         versions={"proctor": __version__, "numpy": version("numpy"), "scipy": version("scipy")},
+        sequential=sequential,
     )
     causes = tuple(sorted({f"A shard was given up: {dead.cause}" for dead in manifest.dead}))
     path = worker_settings().home / "reports" / audit_id / "report.html"

@@ -23,8 +23,9 @@ from proctor.evidence.perturbation.rewording_cost import CODE as REWORDING_COST
 from proctor.gateway.audits import LocalDesk, local_desk
 from proctor.gateway.status import AuditStatus, Verdict
 from proctor.gateway.watching import watch
+from proctor.router.audit import view
 from proctor.router.ledger.store import Progress as LedgerProgress
-from proctor.router.stages.registry import stage_of
+from proctor.router.stages.registry import stage_of, stages_so_far
 from proctor.router.submit.gathering import AuditData
 from proctor.runtime.records.audit_state import AuditState
 from proctor.runtime.records.decisions import decision_of
@@ -212,6 +213,6 @@ def _result(audit_id: str, desk: LocalDesk) -> AuditResult:
         event=event,
         report=json.loads(html_path.with_suffix(".json").read_bytes()),
         html_path=html_path,
-        trials=desk.counts.ledger.progress(audit_id, ANSWER_STAGE),
+        trials=desk.counts.ledger.progress_over(audit_id, stages_so_far(view(desk.records, audit_id), ANSWER_STAGE)),
         registry_version=desk.records.registration(audit_id),
     )

@@ -87,7 +87,8 @@ def repeated_p_value(spending: str, information: Sequence[float], p_values: Sequ
     low, high = 0.0, 1.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        rejects = any(p < alpha for p, alpha in zip(p_values, _alphas(spending, tuple(information), middle), strict=True))
+        alphas = _alphas(spending, tuple(information), middle)
+        rejects = any(p < alpha for p, alpha in zip(p_values, alphas, strict=True))
         low, high = (low, middle) if rejects else (middle, high)
     return high
 

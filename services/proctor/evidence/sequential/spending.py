@@ -16,7 +16,8 @@ class Spending(StrEnum):
     """A spending function by its name."""
 
     OBRIEN_FLEMING = "obrien_fleming"
-    """2 − 2Φ(z_{1−α/2} / √t), on each side: next to nothing early, so that the last look is nearly that of an audit without looks."""
+    """2 − 2Φ(z_{1−α/2} / √t), on each side: next to nothing early, so that the last look is nearly that of an audit
+    without looks."""
     POCOCK = "pocock"
     """α · ln(1 + (e − 1)t): about as much at every look, so that what is plain ends early."""
 

@@ -174,6 +174,11 @@ class LedgerReading(ScriptedRedis):
         """Counts of a stage's trials by where their shards are."""
         return self._run(scripts.PROGRESS, keys_of(audit_id, stage).__getitem__, scripts.ProgressArguments(stage))
 
+    def progress_over(self, audit_id: str, stages: Iterable[str]) -> Progress:
+        """The same of several stages together."""
+        found = [self.progress(audit_id, stage) for stage in stages]
+        return Progress(*map(sum, zip(*found, strict=True)))
+
     def spent(self, audit_id: str) -> Spent:
         """What the answers of an audit cost, over all its stages."""
         return sum(self.spent_by_stage(audit_id).values(), start=Spent())

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from itertools import chain
 
 from proctor.domain.endpoint import EndpointSpec
-from proctor.domain.manifest import AuditManifest, ControlAsked, VariantChunk, VariantIndex
+from proctor.domain.manifest import AuditManifest, VariantChunk, VariantIndex
 from proctor.domain.trial import ANSWER_STAGE, CONTROL_ARMS, Decoding, Shard, Trial
 from proctor.router import rewrites
 from proctor.router.audit import AuditView
+from proctor.router.inputs import AuditInputs
+from proctor.router.looking import asked_so_far
 from proctor.router.plan import plan_fresh, plan_shards, plan_trials, replicated
 from proctor.router.stages.documents import item_index, items_of_part, rewrite_set, variant_index
 from proctor.router.stages.outcome import StageOutcome
@@ -25,7 +27,8 @@ class AnswerStage(Stage):
     """The last stage of every audit. Its parts are the chunks of the variants, which are those of the items.
 
     Fresh items and control items come in chunks of their own, one of each with each part, so that they are asked in the
-    same hours; what is left of any makes parts by itself.
+    same hours; what is left of any makes parts by itself. A sequential audit has such a stage before each look, with
+    the items until then.
     """
 
     kind = ANSWER_STAGE
@@ -33,6 +36,10 @@ class AnswerStage(Stage):
     asks = Role.AUDITED
     asked_for = "answers"
     graded = True
+
+    def name(self, inputs: AuditInputs) -> str:
+        """`answer`; before looks `answer-1`, `answer-2`, …"""
+        return f"{self.kind}-{len(inputs.looked) + 1}" if inputs.looks else self.kind
 
     def is_due(self, audit: AuditView) -> bool:
         """Whether the variants are there."""
@@ -61,8 +68,9 @@ class AnswerStage(Stage):
             control = variant_index(store, audit.inputs.control_variants)
             n_direct, n_parts = n_direct + control.n_prompts, max(n_parts, len(control.chunks))
         n_direct *= audit.suite.decoding.replicates
-        if audit.inputs.fresh is not None:
-            fresh = item_index(store, audit.inputs.fresh)
+        now = audit.inputs.asked_now
+        if now.fresh is not None:
+            fresh = item_index(store, now.fresh)
             n_direct, n_parts = n_direct + fresh.n_items, max(n_parts, len(fresh.chunks))
         return StageParts(n_parts, n_direct if audit.inputs.transmitted is None else None)
 
@@ -78,19 +86,19 @@ class AnswerStage(Stage):
         chunks = _variants(audit, store).chunks
         if part >= len(chunks):
             return
-        items = items_of_part(store, audit.inputs.items, part).items
+        items = items_of_part(store, audit.inputs.asked_now.items, part).items
         yield from plan_trials(items, get_model(store, chunks[part], VariantChunk).variants, audit.suite.prompt)
         if audit.inputs.transmitted is not None:
             messages = messages_of(store, rewrite_set(store, audit.inputs.transmitted), part)
             yield from plan_workers(items, audit.suite.protocol, messages)
 
     def _of_fresh(self, audit: AuditView, store: ArtifactStore, part: int) -> Iterator[Trial]:
-        fresh = audit.inputs.fresh
+        fresh = audit.inputs.asked_now.fresh
         if fresh is not None and part < len(item_index(store, fresh).chunks):
             yield from plan_fresh(items_of_part(store, fresh, part).items, audit.suite.prompt)
 
     def _of_control(self, audit: AuditView, store: ArtifactStore, part: int) -> Iterator[Trial]:
-        control, reworded = audit.inputs.control, audit.inputs.control_variants
+        control, reworded = audit.inputs.asked_now.control, audit.inputs.control_variants
         if control is None or reworded is None:
             return
         chunks = variant_index(store, reworded).chunks
@@ -104,6 +112,7 @@ class AnswerStage(Stage):
         inputs = audit.inputs
         assert inputs.variants is not None
         assert inputs.model_digest is not None
+        asked = asked_so_far(store, inputs, outcome)
         reworder, said = paraphrase_model(audit.suite), rewrites.load(store, inputs.rewrites)
         router, transmitted = router_model(audit.suite), rewrites.load(store, inputs.transmitted)
         manifest = AuditManifest(
@@ -115,20 +124,17 @@ class AnswerStage(Stage):
             weights=inputs.weights,
             server=inputs.server,
             backend=inputs.endpoint.backend,
-            items=inputs.items,
-            variants=inputs.variants,
-            answered=outcome.answered,
-            dead=outcome.dead,
+            items=asked.items,
+            variants=asked.variants,
+            answered=asked.answered,
+            dead=asked.dead,
             paraphraser=None if reworder is None else rewrites.facts(store, reworder, said),
             transmitted=inputs.transmitted,
             router=None if router is None else rewrites.facts(store, router, transmitted),
-            fresh=inputs.fresh,
+            fresh=asked.fresh,
             panel=inputs.panel,
-            control=(
-                None
-                if inputs.control is None or inputs.control_variants is None
-                else ControlAsked(items=inputs.control, variants=inputs.control_variants)
-            ),
+            control=asked.control,
+            looks=asked.looks,
             asked={kind: asking.said for kind, asking in inputs.asked.items() if asking.said is not None},
         )
         return Ending({"manifest": put_model(store, manifest)}, after=AuditState.SCORING)

@@ -8,6 +8,7 @@ from typing import Final
 from proctor.domain.errors import PluginError
 from proctor.domain.plugins import ExtensionPoint
 from proctor.domain.routing import STAGES_GROUP
+from proctor.domain.trial import ANSWER_STAGE
 from proctor.router.audit import AuditView
 from proctor.router.inputs import AuditInputs
 from proctor.router.stages.stage import Stage, StageUnderWay
@@ -91,6 +92,13 @@ def ledger_stage(audit: AuditView) -> str | None:
     """The ledger's stage that an audit is in, or would go on with; None while it has none."""
     stage = due(audit)
     return None if stage is None else stage.name(audit.inputs)
+
+
+def stages_so_far(audit: AuditView, stage: str) -> tuple[str, ...]:
+    """The ledger's stages that have a stage's trials so far: itself, and those before earlier looks."""
+    if not audit.inputs.looks or stage_of(stage).kind != ANSWER_STAGE:
+        return (stage,)
+    return tuple(f"{ANSWER_STAGE}-{number}" for number in range(1, len(audit.inputs.looked) + 2))
 
 
 def pool_of(inputs: AuditInputs, stage: str) -> str | None:

@@ -16,6 +16,7 @@ from proctor.domain.log_origin import LogOrigin
 from proctor.domain.manifest import ItemSet, QuestionSet
 from proctor.domain.panel import Panel
 from proctor.domain.suite import Suite
+from proctor.evidence.sequential.item_order import in_clusters
 from proctor.formats.clusters import related_notes
 from proctor.formats.control import load_control
 from proctor.formats.corpora import plan_search
@@ -93,6 +94,8 @@ def gather(
         if min_margin is None:
             notes += (f"{calibration_path(suite)} {WITHOUT_MARGIN}",)
     items = select_items(loaded.items, suite.dataset)
+    if suite.scoring.design.sequential:
+        items = in_clusters(items, suite.dataset.sampling_seed)
     if suite.protocol.asks_routers:
         check_options(items)
     fresh = load_fresh(suite, base, loaded.items)

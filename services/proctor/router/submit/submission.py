@@ -13,11 +13,13 @@ from proctor.domain.canonical import bytes_digest, short_id
 from proctor.domain.card import evaluator_version, protocol_card
 from proctor.domain.endpoint import EndpointSpec
 from proctor.domain.log_origin import LOG_BACKEND, LogOrigin
+from proctor.domain.looks import LookItems
 from proctor.domain.messages import Priority
 from proctor.domain.submitter import LOCAL, Submitter
 from proctor.domain.suite import Suite
 from proctor.router.audit import inputs_of
 from proctor.router.inputs import AuditInputs
+from proctor.router.looking import looks_of
 from proctor.router.states import Cause, before
 from proctor.router.submit.asked import asked_at, asked_models
 from proctor.router.submit.endpoints import resolve_endpoint, resolve_paraphraser, resolve_router
@@ -146,6 +148,7 @@ def submit(
         fresh=put_items(artifacts, data.fresh) if data.fresh is not None else None,
         panel=put_model(artifacts, data.panel) if data.panel is not None else None,
         control=put_items(artifacts, data.control) if data.control is not None else None,
+        looks=_looks(data, artifacts),
         **steered,
     )
     detail: dict[str, Any] = {"priority": priority.value} | ({} if request is None else {"request": request})
@@ -179,6 +182,11 @@ def submit(
             )
         if advanced:
             return Submission(latest, True)
+
+
+def _looks(data: AuditData, artifacts: ArtifactStore) -> tuple[LookItems, ...]:
+    fresh, control = (None if kind is None else kind.items for kind in (data.fresh, data.control))
+    return looks_of(data.suite.scoring.design, data.items.items, fresh, control, artifacts)
 
 
 def _resolved(suite: Suite, settings: Settings, at_terminal: bool) -> dict[str, Any]:

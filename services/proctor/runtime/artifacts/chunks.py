@@ -158,3 +158,25 @@ class StoredVariants:
     def summary(self) -> VariantSet:
         """What is known beside the variants: a VariantSet without any."""
         return get_model(self._store, self.index.summary, VariantSet)
+
+
+def joined_variants(store: ArtifactStore, digests: Sequence[str]) -> str:
+    """Store one VariantIndex of the variants of several, whose items are different, in their order."""
+    indexes = [StoredVariants(store, digest) for digest in digests]
+    summaries = [index.summary() for index in indexes]
+    summary = summaries[0].model_copy(
+        update={
+            "rejections": tuple(rejection for one in summaries for rejection in one.rejections),
+            "from_library": sum(one.from_library for one in summaries),
+        }
+    )
+    return put_model(
+        store,
+        VariantIndex(
+            n_variants=sum(one.index.n_variants for one in indexes),
+            n_items_with_variants=sum(one.index.n_items_with_variants for one in indexes),
+            chunks=tuple(chunk for one in indexes for chunk in one.index.chunks),
+            summary=put_model(store, summary),
+            rewordings_digest=rewordings_digest(variant.variant_id for one in indexes for variant in one),
+        ),
+    )

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from proctor.domain.decision import Decision
 from proctor.domain.evidence import Evidence, ItemEvidence
 from proctor.domain.item import Item, Variant
+from proctor.domain.looks import SequentialRecord
 from proctor.domain.manifest import AuditManifest, VariantSet
 from proctor.domain.trial import Arm, Outcome
 from proctor.domain.weights import Weights
@@ -61,6 +62,7 @@ def assemble(
     decision: Decision,
     *,
     versions: Mapping[str, str],
+    sequential: SequentialRecord | None = None,
 ) -> Report:
     """Build the report of an audit.
 
@@ -69,6 +71,7 @@ def assemble(
         shown: the direct answers to the items that are `suspects` of the evidence.
         versions: name to version of what computed the result; nothing that differs between two machines' runs
             of one release unless the result may differ with it.
+        sequential: its looks, where its design has such.
     """
     found = {item.item_id: (rank, item) for rank, item in enumerate(suspects(evidence), start=1)}
     listed = {item.item_id for item in asked.items[:MAX_ITEMS_LISTED]}
@@ -119,6 +122,7 @@ def assemble(
             "perturbation": suite.perturbation.seed,
             "decoding": suite.decoding.seed,
         },
+        sequential=sequential,
         versions=dict(versions),
     )
 

@@ -23,6 +23,7 @@ from proctor.domain.evidence import Evidence
 from proctor.domain.item import Measurements
 from proctor.domain.labels import LabelScheme
 from proctor.domain.limitation import Limitation
+from proctor.domain.looks import SequentialRecord
 from proctor.domain.suite import Suite
 from proctor.domain.trial import FinishReason, Outcome
 from proctor.domain.versions import added
@@ -212,6 +213,8 @@ class Report(Frozen):
     counts: Counts
     limits: tuple[Limitation, ...]
     seeds: dict[str, int | None]
+    sequential: SequentialRecord | None = Field(default=None, exclude_if=lambda record: record is None)
+    """The looks of a sequential audit, and why it stopped; not written of a fixed one."""
     versions: dict[str, str]
 
 
