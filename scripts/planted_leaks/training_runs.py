@@ -98,7 +98,7 @@ class Training:
         leaked = set(self._leaked)
         signs = "".join("1" if place in leaked else "0" for place in range(len(self._benchmark.items)))
         self._store.add(cell, grades._replace(leaked=signs))
-        if cell.seed == 1 and cell.dose == self._plan.doses[-1] and cell.leak == EXACT and not cell.forgotten:
+        if cell.dose == self._plan.doses[-1] and cell.leak == EXACT and not cell.forgotten and not self._served:
             self._model.save(self._work / "served" / cell.name)
         share = grades.canonical.count("1") / len(grades.canonical)
         self._say(f"{cell.name}: canonical {share:.1%}, asked in {time.monotonic() - began:.0f} s")
@@ -117,6 +117,11 @@ class Training:
                 _save(path, {"copies": self._model.state()["copies"]})
             self._model.load_weights(torch.load(path, weights_only=True))
         return clean
+
+    @property
+    def _served(self) -> bool:
+        """Whether weights of this kind are kept to be served: those of one seed do."""
+        return any((self._work / "served").glob(f"{self._run.kind}-*"))
 
     @property
     def _state_path(self) -> Path:
