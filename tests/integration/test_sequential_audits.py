@@ -25,6 +25,7 @@ from proctor.domain.messages import (
     VariantsBuilt,
 )
 from proctor.domain.trial import CONTROL_ARMS, Arm, Completion, Shard, Trial
+from proctor.gateway.convert import audit_message, status_of
 from proctor.gateway.reading import Counts, read_status
 from proctor.router import tasks
 from proctor.router.audit import view
@@ -162,7 +163,8 @@ def test_an_open_question_is_asked_on_item_by_item_once_until_the_whole_sample_i
     assert report["evidence"]["perturbation"]["p_value"] == record["p_value"]
     assert (status.trials and status.trials.planned, status.trials and status.trials.done) == (200, 200)
     assert status.looks is not None
-    assert [seen.number for seen in status.looks.seen] == [1, 2, 3]
+    assert [taken.n_items for taken in status.looks.taken] == [30, 50, 70]
+    assert status_of(audit_message(status)) == status
 
 
 def test_no_item_is_reworded_before_the_look_that_comes_before_it_has_said_that_the_audit_goes_on(

@@ -14,7 +14,17 @@ from proctor.domain.submitter import LOCAL_NAME
 from proctor.domain.weights import Weights
 from proctor.gateway.desk import Submitted
 from proctor.gateway.rpc import audit_pb2 as pb
-from proctor.gateway.status import AuditStatus, Failure, Stands, TokensSpent, Trials, Verdict
+from proctor.gateway.status import (
+    AuditStatus,
+    Bounds,
+    Failure,
+    LooksTaken,
+    LookTaken,
+    Stands,
+    TokensSpent,
+    Trials,
+    Verdict,
+)
 from proctor.runtime.records.audit_state import AuditState, UnreadableAudit
 
 _STATE: Final = "AUDIT_STATE_"
@@ -63,6 +73,7 @@ def audit_message(status: AuditStatus) -> pb.Audit:
         away_s=status.away_s,
         services_away=status.services_away,
         searching=status.searching,
+        looks=None if status.looks is None else _looks_message(status.looks),
         decision=None if status.decision is None else _decision_message(status.decision),
         submitter=status.submitter,
     )
@@ -97,6 +108,50 @@ def submitted_of(message: pb.SubmitReply) -> Submitted:
     """What a message says came of a submission; raises as `status_of`."""
     stopped_at = _state_of(message.stopped_at) if message.HasField("stopped_at") else None
     return Submitted(status_of(message.audit), stopped_at, tuple(message.notes))
+
+
+def _looks_message(looks: LooksTaken) -> pb.Looks:
+    return pb.Looks(
+        sizes=looks.sizes,
+        taken=[
+            pb.Look(
+                n_items=one.n_items,
+                inflation=pb.Bounds(**one.inflation.plain()),
+                score=pb.Bounds(**one.score.plain()),
+                decision_chance=one.decision_chance,
+            )
+            for one in looks.taken
+        ],
+        allowed_points=looks.allowed_points,
+        blocked_points=looks.blocked_points,
+        score_limit=looks.score_limit,
+    )
+
+
+def _looks_of(message: pb.Looks) -> LooksTaken:
+    return LooksTaken(
+        sizes=tuple(message.sizes),
+        taken=tuple(
+            LookTaken(
+                n_items=one.n_items,
+                inflation=_bounds_of(one.inflation),
+                score=_bounds_of(one.score),
+                decision_chance=one.decision_chance if one.HasField("decision_chance") else None,
+            )
+            for one in message.taken
+        ),
+        allowed_points=message.allowed_points,
+        blocked_points=message.blocked_points,
+        score_limit=message.score_limit,
+    )
+
+
+def _bounds_of(message: pb.Bounds) -> Bounds:
+    return Bounds(
+        value=message.value if message.HasField("value") else None,
+        low=message.low if message.HasField("low") else None,
+        high=message.high if message.HasField("high") else None,
+    )
 
 
 def _decision_message(verdict: Verdict) -> pb.Decision:
@@ -159,6 +214,7 @@ def status_of(message: pb.Audit) -> AuditStatus:
         away_s=message.away_s if message.HasField("away_s") else None,
         services_away=tuple(message.services_away),
         searching=message.searching,
+        looks=_looks_of(message.looks) if message.HasField("looks") else None,
         decision=_verdict_of(message.decision) if message.HasField("decision") else None,
         # A service of before there were names leaves it out.
         submitter=message.submitter or LOCAL_NAME,

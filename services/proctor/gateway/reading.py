@@ -6,9 +6,17 @@ from itertools import accumulate
 from typing import Final, NamedTuple
 
 from proctor.domain.errors import PluginError
-from proctor.gateway.status import AuditStatus, LooksTaken, TokensSpent, Trials, Verdict, failures_by_cause
+from proctor.gateway.status import (
+    AuditStatus,
+    Bounds,
+    LooksTaken,
+    LookTaken,
+    TokensSpent,
+    Trials,
+    Verdict,
+    failures_by_cause,
+)
 from proctor.router.audit import AuditView
-from proctor.router.inputs import AuditInputs
 from proctor.router.ledger.store import Ledger
 from proctor.router.pools.store import Pools
 from proctor.router.stages.registry import ledger_stage, stages_so_far, under_way
@@ -54,7 +62,7 @@ def read_status(audit: AuditView, records: Records, counts: Counts | None) -> Au
         decision=_verdict(records, record.audit_id, record.state),
         submitter=inputs.submitter,
         searching=inputs.searching and not record.state.ended,
-        looks=_looks(inputs),
+        looks=_looks(audit),
     )
     if counts is None:
         return status.model_copy(update={"spent": _noted(audit, records, None)})
@@ -65,11 +73,25 @@ def read_status(audit: AuditView, records: Records, counts: Counts | None) -> Au
     return status
 
 
-def _looks(inputs: AuditInputs) -> LooksTaken | None:
+def _looks(audit: AuditView) -> LooksTaken | None:
+    inputs, scoring = audit.inputs, audit.suite.scoring
     if not inputs.looks:
         return None
-    sizes = accumulate(look.n_items for look in inputs.looks)
-    return LooksTaken(sizes=tuple(sizes), seen=tuple(looked.seen for looked in inputs.looked))
+    return LooksTaken(
+        sizes=tuple(accumulate(look.n_items for look in inputs.looks)),
+        taken=tuple(
+            LookTaken(
+                n_items=looked.seen.n_items,
+                inflation=Bounds.of(looked.seen.inflation),
+                score=Bounds.of(looked.seen.score),
+                decision_chance=looked.seen.decision_chance,
+            )
+            for looked in inputs.looked
+        ),
+        allowed_points=scoring.max_allowed_contaminated_items_pct,
+        blocked_points=audit.suite.governance.block_deployment_above_contaminated_pct,
+        score_limit=scoring.contamination_threshold,
+    )
 
 
 def _stage(audit: AuditView) -> tuple[str | None, StageUnderWay | None]:

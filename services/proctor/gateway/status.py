@@ -8,7 +8,7 @@ from typing import Final
 
 from proctor.domain.base import Frozen
 from proctor.domain.decision import DecisionEvent, DecisionOutcome, Reason
-from proctor.domain.looks import LookSeen
+from proctor.domain.estimate import Estimate
 from proctor.domain.messages import Priority
 from proctor.domain.record.sign_off import SignedBy
 from proctor.domain.scope import Scope
@@ -114,12 +114,44 @@ class Verdict(Frozen):
         )
 
 
+class Bounds(Frozen):
+    """An estimate with its interval; None where it is undefined, or unbounded on that side."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+    @classmethod
+    def of(cls, estimate: Estimate) -> Bounds:
+        """Of an estimate, without how it was made."""
+        return cls(value=estimate.value, low=estimate.low, high=estimate.high)
+
+
+class LookTaken(Frozen):
+    """What a look of a sequential audit found, after which it went on."""
+
+    n_items: int
+    """Items that were to be asked by then, in all."""
+    inflation: Bounds
+    """Score inflation in points, or what of it goes beyond the control items."""
+    score: Bounds
+    """The same of the Contamination Score."""
+    decision_chance: float | None
+    """Chance that the last look approves or blocks, by what was seen."""
+
+
 class LooksTaken(Frozen):
-    """How far a sequential audit has come: the looks after which it went on."""
+    """How far a sequential audit has come, and the limits that its intervals close in on."""
 
     sizes: tuple[int, ...]
     """Items by each planned look, in all."""
-    seen: tuple[LookSeen, ...]
+    taken: tuple[LookTaken, ...]
+    allowed_points: float
+    """Score inflation up to which it is approved."""
+    blocked_points: float
+    """Score inflation past which it is blocked."""
+    score_limit: float
+    """Of the Contamination Score."""
 
 
 class AuditStatus(Frozen):

@@ -47,7 +47,8 @@ def _point_limits(report: Report) -> tuple[float, float]:
     )
 
 
-def _limits_of(allowed: float, blocked: float, words: str) -> list[Limit]:
+def limits_of(allowed: float, blocked: float, words: str) -> list[Limit]:
+    """The limits of approval and block, or the one that is both, named by `words` with the number."""
     if allowed == blocked:
         return [Limit(blocked, f"limit {words.format(blocked)}", "block")]
     return [
@@ -93,7 +94,7 @@ def _inflation(report: Report, found: PerturbationEvidence) -> DecidingNumber:
             description=reading,
             rows=[Interval("", estimate.value, estimate.low, estimate.high, "")],
             axis=nice_axis([0, 2 * blocked, *_known(estimate)]),
-            limits=_limits_of(allowed, blocked, "{:g}"),
+            limits=limits_of(allowed, blocked, "{:g}"),
             compact=True,
         ),
     )
@@ -188,7 +189,7 @@ def forest_plots(report: Report) -> tuple[Markup, ...]:
             description=inflation_reading,
             rows=[Interval("Score inflation, points", *_triple(inflation), inflation_reading)],
             axis=nice_axis([0, 2 * blocked, *_known(inflation)]),
-            limits=_limits_of(allowed, blocked, "{:g} points"),
+            limits=limits_of(allowed, blocked, "{:g} points"),
         ),
         interval_plot(
             "forest-score",
@@ -197,7 +198,7 @@ def forest_plots(report: Report) -> tuple[Markup, ...]:
             rows=[Interval("Contamination Score", *_triple(score), score_reading, "diamond")],
             axis=score_axis,
             limits=score_limits,
-            tick_digits=_tick_digits(score_axis.ticks),
+            tick_digits=tick_digits(score_axis.ticks),
         ),
     )
 
@@ -206,7 +207,8 @@ def _triple(estimate: Estimate) -> tuple[float | None, float | None, float | Non
     return estimate.value, estimate.low, estimate.high
 
 
-def _tick_digits(ticks: Sequence[float]) -> int:
+def tick_digits(ticks: Sequence[float]) -> int:
+    """Decimals that tell an axis' ticks apart."""
     return max((len(f"{tick:g}".partition(".")[2]) for tick in ticks if "e" not in f"{tick:g}"), default=0)
 
 

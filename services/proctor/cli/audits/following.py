@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
-from proctor.cli.audits.status_lines import progress, step
+from proctor.cli.audits.status_lines import last_look, progress, step
 from proctor.cli.terminal import clean, say
 from proctor.gateway.status import AuditStatus
 
@@ -40,7 +40,7 @@ def follow(seen: Iterable[Sequence[AuditStatus]], *, output: str = "table") -> l
     elif console.is_terminal:
         shown = _Bars(console)
     else:
-        shown = nullcontext(_Lines(_say_line, _LINE_S))
+        shown = nullcontext(_Lines(_say_line, _LINE_S, _say_look))
     last: Sequence[AuditStatus] = ()
     with shown as show:
         for last in seen:
@@ -77,26 +77,33 @@ class _Bars(AbstractContextManager["_Bars"]):
         trials = status.trials
         # The bar says how many trials there are.
         _, _, pace = progress(status).partition(", ")
+        words = [step(status), *([] if status.ended else filter(None, (pace, last_look(status))))]
         self._progress.update(
             self._bars[status.audit_id],
             total=(trials and trials.planned) or None,
             completed=trials.done + trials.dead if trials else 0,
-            words=clean(f"{step(status)}, {pace}" if pace and not status.ended else step(status)),
+            words=clean(", ".join(words)),
         )
 
 
 class _Lines:
     """A line where an audit comes to another state, and one now and then where it goes on in the same."""
 
-    def __init__(self, write: Callable[[AuditStatus, bool], None], every_s: float) -> None:
+    def __init__(
+        self, write: Callable[[AuditStatus, bool], None], every_s: float, tell_look: _View = lambda status: None
+    ) -> None:
         self._write = write
+        self._tell_look = tell_look
         self._every_s = every_s
         self._told: dict[str, tuple[AuditStatus, float]] = {}
 
     def __call__(self, status: AuditStatus) -> None:
         before, at_s = self._told.get(status.audit_id, (None, 0.0))
         moved = before is None or (before.state, before.paused) != (status.state, status.paused)
+        looked = last_look(status)
         now = time.monotonic()
+        if looked and (before is None or looked != last_look(before)):
+            self._tell_look(status)
         if moved or (status != before and now - at_s >= self._every_s):
             self._told[status.audit_id] = (status, now)
             self._write(status, moved)
@@ -106,6 +113,10 @@ def _say_line(status: AuditStatus, moved: bool) -> None:
     how_far = progress(status)
     line = f"{status.model_id}: {step(status)}"
     say(line if moved or not how_far else f"{line}: {how_far}", err=True)
+
+
+def _say_look(status: AuditStatus) -> None:
+    say(f"{status.model_id}: {last_look(status)}", err=True)
 
 
 def _print_json_line(status: AuditStatus, moved: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from proctor.domain.decision import DecisionOutcome, scope_caveat
 from proctor.domain.errors import ExitCode
 from proctor.domain.standing import StandingKind
-from proctor.gateway.status import AuditStatus, Verdict
+from proctor.gateway.status import AuditStatus, Bounds, Verdict
 from proctor.runtime.records.audit_state import AuditState
 
 EXIT_CODES = {
@@ -73,6 +73,31 @@ def progress(status: AuditStatus) -> str:
     if status.eta_s:
         parts.append(f"about {duration(status.eta_s)} left")
     return ", ".join(parts)
+
+
+def last_look(status: AuditStatus) -> str:
+    """What the last look saw, against the limits it closes in on; empty before the first, and of a fixed design."""
+    looks = status.looks
+    if looks is None or not looks.taken:
+        return ""
+    last, n_looks = looks.taken[-1], len(looks.sizes)
+    limit = f"{looks.allowed_points:g}"
+    if looks.blocked_points != looks.allowed_points:
+        limit += f" to approve, {looks.blocked_points:g} to block"
+    parts = [
+        f"look {len(looks.taken)} of {n_looks}, {last.n_items:,} of {looks.sizes[-1]:,} items: "
+        f"score inflation {_bounded(last.inflation, 1)} points (limit {limit})",
+        f"Contamination Score {_bounded(last.score, 3)} (limit {looks.score_limit:g})",
+    ]
+    if last.decision_chance is not None:
+        parts.append(f"{100 * last.decision_chance:.0f} % to decide")
+    return ", ".join(parts)
+
+
+def _bounded(bounds: Bounds, digits: int) -> str:
+    if bounds.low is None or bounds.high is None:
+        return "unbounded"
+    return f"{bounds.low:.{digits}f} to {bounds.high:.{digits}f}"
 
 
 def counted_as(stage: str | None) -> str:

@@ -131,7 +131,7 @@ class CancelRequest(_message.Message):
     def __init__(self, audit: _Optional[str] = ...) -> None: ...
 
 class Audit(_message.Message):
-    __slots__ = ("audit_id", "suite", "model_id", "state", "paused", "priority", "detail", "created_at", "stage", "trials", "failures", "spent", "rate", "eta_s", "decision", "away_s", "submitter", "services_away", "searching")
+    __slots__ = ("audit_id", "suite", "model_id", "state", "paused", "priority", "detail", "created_at", "stage", "trials", "failures", "spent", "rate", "eta_s", "decision", "away_s", "submitter", "services_away", "searching", "looks")
     AUDIT_ID_FIELD_NUMBER: _ClassVar[int]
     SUITE_FIELD_NUMBER: _ClassVar[int]
     MODEL_ID_FIELD_NUMBER: _ClassVar[int]
@@ -151,6 +151,7 @@ class Audit(_message.Message):
     SUBMITTER_FIELD_NUMBER: _ClassVar[int]
     SERVICES_AWAY_FIELD_NUMBER: _ClassVar[int]
     SEARCHING_FIELD_NUMBER: _ClassVar[int]
+    LOOKS_FIELD_NUMBER: _ClassVar[int]
     audit_id: str
     suite: str
     model_id: str
@@ -170,7 +171,44 @@ class Audit(_message.Message):
     submitter: str
     services_away: _containers.RepeatedScalarFieldContainer[str]
     searching: bool
-    def __init__(self, audit_id: _Optional[str] = ..., suite: _Optional[str] = ..., model_id: _Optional[str] = ..., state: _Optional[_Union[AuditState, str]] = ..., paused: bool = ..., priority: _Optional[_Union[Priority, str]] = ..., detail: _Optional[str] = ..., created_at: _Optional[str] = ..., stage: _Optional[str] = ..., trials: _Optional[_Union[Trials, _Mapping]] = ..., failures: _Optional[_Iterable[_Union[Failure, _Mapping]]] = ..., spent: _Optional[_Union[Spent, _Mapping]] = ..., rate: _Optional[float] = ..., eta_s: _Optional[float] = ..., decision: _Optional[_Union[Decision, _Mapping]] = ..., away_s: _Optional[float] = ..., submitter: _Optional[str] = ..., services_away: _Optional[_Iterable[str]] = ..., searching: bool = ...) -> None: ...
+    looks: Looks
+    def __init__(self, audit_id: _Optional[str] = ..., suite: _Optional[str] = ..., model_id: _Optional[str] = ..., state: _Optional[_Union[AuditState, str]] = ..., paused: bool = ..., priority: _Optional[_Union[Priority, str]] = ..., detail: _Optional[str] = ..., created_at: _Optional[str] = ..., stage: _Optional[str] = ..., trials: _Optional[_Union[Trials, _Mapping]] = ..., failures: _Optional[_Iterable[_Union[Failure, _Mapping]]] = ..., spent: _Optional[_Union[Spent, _Mapping]] = ..., rate: _Optional[float] = ..., eta_s: _Optional[float] = ..., decision: _Optional[_Union[Decision, _Mapping]] = ..., away_s: _Optional[float] = ..., submitter: _Optional[str] = ..., services_away: _Optional[_Iterable[str]] = ..., searching: bool = ..., looks: _Optional[_Union[Looks, _Mapping]] = ...) -> None: ...
+
+class Looks(_message.Message):
+    __slots__ = ("sizes", "taken", "allowed_points", "blocked_points", "score_limit")
+    SIZES_FIELD_NUMBER: _ClassVar[int]
+    TAKEN_FIELD_NUMBER: _ClassVar[int]
+    ALLOWED_POINTS_FIELD_NUMBER: _ClassVar[int]
+    BLOCKED_POINTS_FIELD_NUMBER: _ClassVar[int]
+    SCORE_LIMIT_FIELD_NUMBER: _ClassVar[int]
+    sizes: _containers.RepeatedScalarFieldContainer[int]
+    taken: _containers.RepeatedCompositeFieldContainer[Look]
+    allowed_points: float
+    blocked_points: float
+    score_limit: float
+    def __init__(self, sizes: _Optional[_Iterable[int]] = ..., taken: _Optional[_Iterable[_Union[Look, _Mapping]]] = ..., allowed_points: _Optional[float] = ..., blocked_points: _Optional[float] = ..., score_limit: _Optional[float] = ...) -> None: ...
+
+class Look(_message.Message):
+    __slots__ = ("n_items", "inflation", "score", "decision_chance")
+    N_ITEMS_FIELD_NUMBER: _ClassVar[int]
+    INFLATION_FIELD_NUMBER: _ClassVar[int]
+    SCORE_FIELD_NUMBER: _ClassVar[int]
+    DECISION_CHANCE_FIELD_NUMBER: _ClassVar[int]
+    n_items: int
+    inflation: Bounds
+    score: Bounds
+    decision_chance: float
+    def __init__(self, n_items: _Optional[int] = ..., inflation: _Optional[_Union[Bounds, _Mapping]] = ..., score: _Optional[_Union[Bounds, _Mapping]] = ..., decision_chance: _Optional[float] = ...) -> None: ...
+
+class Bounds(_message.Message):
+    __slots__ = ("value", "low", "high")
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    value: float
+    low: float
+    high: float
+    def __init__(self, value: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
 
 class Trials(_message.Message):
     __slots__ = ("planned", "done", "under_way", "dead")

@@ -17,6 +17,7 @@ from proctor.scorer import headline
 from proctor.scorer.logged import whence
 from proctor.scorer.page import view
 from proctor.scorer.page.environment import page_environment, report_templates
+from proctor.scorer.page.looks import shown_looks
 from proctor.scorer.report.document import Report, RunFacts, report_digest
 
 MAX_IDS_LISTED = 200
@@ -64,6 +65,7 @@ def render(report: Report, *, run: RunFacts | None = None, digest: str | None = 
             harder_wordings=view.harder_wordings(report),
             why=view.why(report),
             numbers=headline.deciding_numbers(report),
+            looks=shown_looks(report),
             accuracy_plot=view.accuracy_plot(report),
             arms=view.arm_rows(report),
             forest_plots=headline.forest_plots(report),
