@@ -49,6 +49,36 @@ def two_runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], 
     return documents[0], documents[1], home, said[0]
 
 
+@pytest.fixture(scope="module")
+def sequential_runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The documents of two demos with sequential audits, each from a home of its own."""
+    need_triton()
+    documents = []
+    for _ in range(2):
+        home = tmp_path_factory.mktemp("sequential")
+        run = subprocess.run([*demo_command(home), "--design", "sequential"], capture_output=True, text=True)
+        assert run.returncode == 0, run.stderr
+        documents.append(json.loads(run.stdout))
+    return documents[0], documents[1]
+
+
+def test_sequential_audits_end_with_the_same_decisions_at_fewer_trials(two_runs: Any, sequential_runs: Any) -> None:
+    fixed, sequential = by_model(two_runs[0]), by_model(sequential_runs[0])
+    for model, found in sequential.items():
+        assert found["decision"] == fixed[model]["decision"]
+        assert 0 < found["n_trials"] < fixed[model]["n_trials"] / 2
+        assert found["sequential"]["stop"] in ("approved", "blocked")
+        assert fixed[model]["sequential"] is None
+
+
+def test_two_sequential_runs_write_the_same_reports_byte_for_byte(sequential_runs: Any) -> None:
+    first, second = (by_model(document) for document in sequential_runs)
+    for model in first:
+        assert first[model]["report_digest"] == second[model]["report_digest"]
+        documents = [Path(one[model]["report_path"]).with_suffix(".json").read_bytes() for one in (first, second)]
+        assert documents[0] == documents[1]
+
+
 def by_model(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {model["model"]: model for model in document["models"]}
 

@@ -19,6 +19,7 @@ from proctor.cli.terminal import print_json, say
 from proctor.domain.errors import ExitCode
 
 if TYPE_CHECKING:
+    from proctor.cli.audits.auditing import AuditResult
     from proctor.localstack.stack import LocalStack
 
 #: What the gate must decide: the truth was planted by `scripts/train_reference_models.py`.
@@ -44,8 +45,15 @@ SUITE_FILE = "proctor-facts.json"
     help="Reference models and benchmark that `scripts/train_reference_models.py --output DIR` made, instead of "
     "Proctor's own.",
 )
+@click.option(
+    "--design",
+    type=click.Choice(["fixed", "sequential"]),
+    default="fixed",
+    show_default=True,
+    help="fixed asks all 600 items; sequential stops each audit where the evidence decides.",
+)
 @format_option
-def demo(home: Path, bundle: Path | None, output: str) -> ExitCode:
+def demo(home: Path, bundle: Path | None, design: str, output: str) -> ExitCode:
     """Register two reference models, one clean and one that has memorised 15 % of the test, and see them audited.
 
     Starts a local stack (Valkey, Triton, MLflow, five Celery workers, a gateway) and registers both model versions in
@@ -68,7 +76,7 @@ def demo(home: Path, bundle: Path | None, output: str) -> ExitCode:
     from proctor.runtime.settings import Settings
 
     home = home.absolute()
-    write_triggers(home, bundle or Settings.from_environment({**os.environ, "PROCTOR_HOME": str(home)}).bundle)
+    write_triggers(home, design, bundle or Settings.from_environment({**os.environ, "PROCTOR_HOME": str(home)}).bundle)
     spec = StackSpec(gateway=True, triggers=home / TRIGGER_FILE)
     with stack_for(home, spec=spec, bundle=bundle, reuse=False) as stack:
         settings, address = stack.settings, stack.dashboard()
@@ -111,6 +119,8 @@ def demo(home: Path, bundle: Path | None, output: str) -> ExitCode:
         print_json(document)
     else:
         print_results(results)
+        if design == "sequential":
+            say(f"\n{saved(results)}")
         say(
             f"\nThe planted truth: {truth['leaked_items']} items are in the leaked model's memory, and "
             f"{truth['found_among_most_suspected']} of the {truth['most_suspected']} items that its report suspects "
@@ -124,8 +134,13 @@ def demo(home: Path, bundle: Path | None, output: str) -> ExitCode:
     return ExitCode.APPROVED_OR_DONE
 
 
-def write_triggers(home: Path, bundle: Path) -> None:
+def write_triggers(home: Path, design: str, bundle: Path) -> None:
     """Write the demo's trigger file, and beside it the one suite for whichever reference model is registered.
+
+    Args:
+        home: where both go.
+        design: of the audits, as a suite says it.
+        bundle: with the models.
 
     Raises:
         StoreError: when the bundle lacks the models, or the files cannot be written.
@@ -139,16 +154,18 @@ def write_triggers(home: Path, bundle: Path) -> None:
     # From now on: what an earlier demo registered in this home is decided, or was left where it was interrupted.
     triggers = {"since": datetime.now(UTC).isoformat(timespec="seconds"), "rules": [rule]}
     try:
-        write_atomic(suite, demo_suite(next(iter(EXPECTED)), bundle).encode())
+        write_atomic(suite, demo_suite(next(iter(EXPECTED)), bundle, design=design).encode())
         write_atomic(home / TRIGGER_FILE, (json.dumps(triggers, indent=2) + "\n").encode())
     except OSError as error:
         raise StoreError(f"the demo's suite cannot be written to {home}: {error.strerror or error}") from None
 
 
-def demo_suite(model_id: str, bundle: Path) -> str:
+def demo_suite(model_id: str, bundle: Path, *, design: str = "fixed") -> str:
     """The text of the demo's suite for one of the reference models, pinned to the weights in the bundle."""
     template = json.loads(files("proctor.cli").joinpath("demo_suite.json").read_text("utf-8"))
     template["model_config"].update(model_id=model_id, model_version=weights_of(model_id, bundle))
+    if design != "fixed":
+        template["scoring_config"]["design"] = {"kind": design}
     return json.dumps(template, indent=2) + "\n"
 
 
@@ -186,6 +203,20 @@ def planted_truth(bundle: Path, models: Sequence[Mapping[str, Any]]) -> dict[str
         "most_suspected": len(most_suspected),
         "found_among_most_suspected": len(leaked.intersection(most_suspected)),
     }
+
+
+def saved(results: Sequence[AuditResult]) -> str:
+    """How many trials the audits took of those that the fixed design asks, in one sentence."""
+    asked = sum(result.trials.done for result in results)
+    suites = [result.report["suite"] for result in results]
+    fixed = sum(
+        suite["dataset_config"]["sample_size"] * (1 + suite["perturbation_config"]["num_variants_per_item"])
+        for suite in suites
+    )
+    return (
+        f"The audits stopped where the evidence decided: {asked:,} trials were asked of the {fixed:,} of the fixed "
+        f"design ({asked / fixed:.0%})."
+    )
 
 
 def triton_answers(stack: LocalStack) -> dict[str, int]:

@@ -87,6 +87,7 @@ class AuditResult(NamedTuple):
             "accuracy_perturbed": estimate("accuracy_perturbed")["value"],
             "n_items": self.event.n_items,
             "n_trials": self.trials.planned,
+            "sequential": self._sequential(),
             "registry_version": self.registry_version,
             "items": [
                 # A report of before there were ranks has none.
@@ -97,6 +98,19 @@ class AuditResult(NamedTuple):
             "report_digest": self.event.report_digest,
             "report_path": str(self.html_path),
             **{key: value for printed in self.printed_by_channels() for key, value in printed.keys.items()},
+        }
+
+    def _sequential(self) -> dict[str, Any] | None:
+        """Where a sequential audit stopped, and why; None of a fixed one."""
+        record = self.report.get("sequential")
+        if record is None:
+            return None
+        return {
+            "look": len(record["looks"]),
+            "looks": len(record["sizes"]),
+            "items_asked": record["looks"][-1]["n_items"],
+            "items_planned": record["sizes"][-1],
+            "stop": record["stop"],
         }
 
     def printed_by_channels(self) -> list[Printed]:

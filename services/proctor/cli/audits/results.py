@@ -45,6 +45,11 @@ def print_results(results: Sequence[AuditResult]) -> None:
             say(f"  - {reason}")
         if row["harder_wordings"] is not None:
             say(f"  {row['harder_wordings']}")
+        if (stopped := row["sequential"]) is not None:
+            say(
+                f"  asked {stopped['items_asked']:,} of at most {stopped['items_planned']:,} items: ended at look "
+                f"{stopped['look']} of {stopped['looks']} ({stopped['stop']})"
+            )
         for printed in result.printed_by_channels():
             say(f"  {printed.line}")
         if row["weights"] is not None:
