@@ -446,7 +446,7 @@ class Suite(Frozen):
 
     @model_validator(mode="after")
     def _looks_are_at_random_samples(self) -> Self:
-        other = next((what for what, holds in self._asked_whole if holds), None)
+        other = self.asked_whole
         if self.scoring.design.sequential and other is not None:
             raise PydanticCustomError(
                 "not_sequential",
@@ -456,16 +456,20 @@ class Suite(Frozen):
         return self
 
     @property
-    def _asked_whole(self) -> tuple[tuple[str, bool], ...]:
-        """What looks on the way are not made for: the first items of a file are no random sample, the article's rule
-        has no level to spend, and the others ask about all items before the first is answered."""
-        return (
+    def asked_whole(self) -> str | None:
+        """What the suite has that looks on the way are not made for; None where they may be taken.
+
+        The first items of a file are no random sample, the article's rule has no level to spend, and the others ask
+        about all items before the first is answered.
+        """
+        found = (
             ("dataset_config.selection first", self.dataset.selection == "first"),
             ("scoring_config.method per_item_t_test", self.scoring.method == "per_item_t_test"),
             ("protocol_config.protocol router_worker", self.protocol.asks_routers),
             ("protocol_config.stages", bool(self.protocol.stages)),
             ("perturbation_config.answering_check", self.perturbation.answering_check is not None),
         )
+        return next((what for what, holds in found if holds), None)
 
     @model_validator(mode="after")
     def _no_solver_is_audited(self) -> Self:

@@ -38,6 +38,8 @@ from proctor.scorer.channels.registry import CHANNELS, plugins_of
 from proctor.studies.answering_calls import answering_calls, answering_notes
 from proctor.studies.control_plan import ControlPlan, notes_of_control
 from proctor.studies.rewording_calls import rewording_calls, rewording_note
+from proctor.studies.sequential_plan import AUDITS as SEQUENTIAL_AUDITS
+from proctor.studies.sequential_plan import SequentialPlan, plan_sequential
 from proctor.studies.stage_calls import stage_calls, stage_notes
 from proctor.studies.wording_reach import WordingReach, wording_reach
 from proctor.text.prompt import prompt_bytes
@@ -137,6 +139,8 @@ class AuditPlan(NamedTuple):
     """What the chances are over; None where every item is a cluster of its own."""
     control: int = 0
     """Control items, which are asked in as many wordings."""
+    sequential: SequentialPlan | None = None
+    """What stopping where the evidence decides would save; None where the suite cannot."""
 
     @property
     def own(self) -> PlanRow:
@@ -220,6 +224,7 @@ def plan_audit(
     beyond = [name for name in BEYOND_WORDING if name in suite.required_channels]
     reach = wording_reach(benchmark.items, beyond)
     of_channels = _channel_plans(suite, n)
+    progress("simulating audits that stop where the evidence decides")
     others = {**FAMILIES, assumed.name: assumed}
     return AuditPlan(
         suite=suite.audit_suite_id,
@@ -264,6 +269,7 @@ def plan_audit(
         exposure=exposure_of_dataset(suite.dataset.benchmark_name, suite.dataset.hub_id),
         clusters=None if clusters is None else clusters.counted,
         control=n_control,
+        sequential=plan_sequential(suite, others.values(), n, own, limits, audits=min(audits, SEQUENTIAL_AUDITS)),
     )
 
 

@@ -9,6 +9,7 @@ from proctor.domain.risk_register import published
 from proctor.domain.scope import Scope
 from proctor.evidence.planning.approval import CLUSTERED_MAX_ITEMS
 from proctor.studies.plan import AuditPlan
+from proctor.studies.sequential_plan import LEAKS
 
 #: A lower chance that a clean model is approved is warned of: the audit would likely end in a review whatever it finds.
 LOW_CHANCE: Final = 0.80
@@ -43,6 +44,7 @@ def document(plan: AuditPlan) -> dict[str, Any]:
         "families": [one._asdict() for one in plan.families],
         "approval_chance": plan.own.approval_chance,
         "items_for_90": plan.items_for_90,
+        "sequential": _sequential_document(plan),
         "budget": {**plan.budget.plain(), "over": over_budget(plan)},
         "warning": warning(plan),
         "channels_warning": plan.blind,
@@ -54,6 +56,35 @@ def document(plan: AuditPlan) -> dict[str, Any]:
         "benchmark_kind": None if plan.reach.kind is None else plan.reach.kind.value,
         "item_kinds": None if plan.reach.kinds is None else {kind.value: n for kind, n in plan.reach.kinds.items()},
     }
+
+
+def _sequential_document(plan: AuditPlan) -> dict[str, Any] | None:
+    """Both designs by family and leak: expected and greatest trials, tokens and cost."""
+    if (found := plan.sequential) is None:
+        return None
+    own = plan.own
+    return {
+        "own": found.own,
+        "design": found.design.plain(),
+        "looks": [look._asdict() for look in found.looks],
+        "trials_at_most": own.trials,
+        "rows": [
+            {
+                **row._asdict(),
+                "sequential": row.sequential._asdict(),
+                "fixed": row.fixed._asdict(),
+                "expected_trials": round(row.share_asked * own.trials),
+                "expected_prompt_tokens": _part(own.prompt_tokens, row.share_asked),
+                "expected_output_tokens_at_most": _part(own.output_tokens_at_most, row.share_asked),
+                "expected_cost_at_most": None if own.cost is None else own.cost * row.share_asked,
+            }
+            for row in found.rows
+        ],
+    }
+
+
+def _part(whole: int | None, share: float) -> int | None:
+    return None if whole is None else round(whole * share)
 
 
 def warning(plan: AuditPlan) -> str | None:
@@ -167,6 +198,7 @@ def print_plan(plan: AuditPlan) -> None:
     say(f"\nWith {plan.own.variants} variants, by how a clean model's answers come about:")
     families = [(one.name, _percent(one.approval_chance), one.title) for one in plan.families]
     say(table(("family", "approved", "meaning"), families))
+    _print_sequential(plan)
     say("")
     if plan.budget.is_set:
         say(f"Budget: at most {_ceilings(plan)}; the audit comes to {plan.all_trials:,} trials of all models.")
@@ -177,6 +209,34 @@ def print_plan(plan: AuditPlan) -> None:
     rests = "wordings alone" if plan.scope is Scope.WORDING else plan.scope.value
     say(f"scope: an approval would rest on {rests}; {plan.reach.hint}.")
     say(f"\n{conclusion(plan)}")
+
+
+def _print_sequential(plan: AuditPlan) -> None:
+    found, own = plan.sequential, plan.own
+    if found is None:
+        return
+    asked = "The suite stops" if found.own else 'With "design": {"kind": "sequential"} in scoring_config it would stop'
+    say(
+        f"\n{asked} where the evidence decides: expected trials, of {own.trials:,} at most, by how much leaked (in "
+        "brackets: decided, of so many the fixed design decides):"
+    )
+    families = list(dict.fromkeys(row.family for row in found.rows))
+    rows = [(name, *(_of_design(plan, name, leak) for leak in LEAKS)) for name in families]
+    say(table(("family", *("clean" if leak == 0 else f"{leak:.0%} leaked" for leak in LEAKS)), rows))
+    clean = found.row(plan.family.name, 0.0)
+    if clean is not None:
+        saved = f"{clean.share_asked:.0%} of the trials"
+        cost = "" if own.cost is None else f", at a cost of {_cost(own.cost * clean.share_asked)} at most"
+        say(f"(a clean model of the family {plan.family.name} takes {saved}{cost}; docs/sequential.md)")
+
+
+def _of_design(plan: AuditPlan, family: str, leak: float) -> str:
+    assert plan.sequential is not None
+    row = plan.sequential.row(family, leak)
+    if row is None:
+        return "–"
+    decided, fixed = sum(row.sequential), sum(row.fixed)
+    return f"{row.share_asked * plan.own.trials:,.0f} ({decided:.0%} of {fixed:.0%})"
 
 
 def _percent(share: float) -> str:
