@@ -18,6 +18,14 @@ _CORPUS_FILES, _CORPUS_DOCUMENTS = 8, 400
 #: Bytes of a shard of a search in a chaos run: less than any file has.
 SEARCH_SHARD_BYTES = 1_000
 _SUM = re.compile(r"(\d+) and (\d+)")
+_LOOKED_AT = {
+    "scoring_config": {
+        "design": {"kind": "sequential", "looks": [0.2, 0.4, 0.6, 0.8, 1.0], "futility": 0.05},
+        "max_allowed_contaminated_items_pct": 12.0,
+        "contamination_threshold": 0.13,
+    },
+    "governance": {"block_deployment_above_contaminated_pct": 12.0},
+}
 _WORDINGS = (
     "What do you get when you add {a} and {b}?",
     "Find the total of {a} and {b}.",
@@ -48,6 +56,8 @@ class Benchmark:
     replicates: int = 1
     leaked: int = 0
     """Items, the first ones, whose words stand in training data."""
+    sequential: bool = False
+    """Whether it is looked at on the way, by limits that so few items can keep to."""
 
     @property
     def trials(self) -> int:
@@ -79,6 +89,8 @@ class Benchmark:
         if self.leaked:
             self._lay_down_training_data(folder / self.corpus, items)
             sections = {"exposure_config": {"corpora": {"tune": [f"{self.corpus}/*.jsonl"]}}, **sections}
+        if self.sequential:
+            sections = {**_LOOKED_AT, **sections}
         suite = {
             "audit_suite_id": f"chaos-{self.name}",
             "model_config": {
@@ -91,7 +103,7 @@ class Benchmark:
                 "benchmark_name": self.name,
                 "path": f"{self.name}.items.jsonl",
                 "sample_size": self.items,
-                "selection": "first",
+                "selection": "seeded" if self.sequential else "first",
             },
             "perturbation_config": {
                 "perturbation_strategy": "imported",

@@ -50,7 +50,7 @@ def check(stores: Stores, calm_reports: Mapping[str, str], *, fatal: str, sums: 
 def _check_audit(
     stores: Stores, audit: Audit, calm_reports: Mapping[str, str], fatal: str, sums: bool, findings: Findings
 ) -> None:
-    name, stage = audit.audit_id, stores.stage(audit.audit_id)
+    name, stage = audit.audit_id, stores.answers(audit)
     findings.decisions[len(audit.decisions)] += 1
     if audit.state != "decided" or len(audit.decisions) != 1:
         findings.broken(3, name, f"is {audit.state} ({audit.detail[:200]}) with {len(audit.decisions)} decisions")
@@ -73,19 +73,31 @@ def _accepted(stores: Stores, audit: Audit) -> dict[Asked, str]:
     inputs, times = audit.inputs, range(audit.suite["decoding_config"].get("replicates", 1))
     if inputs["variants"] is None:
         return {}
-    worded = _worded(stores, inputs["items"], inputs["variants"], ("canonical", "perturbed"), times)
+    if "looks" in inputs:
+        return _looked_at(stores, inputs, times)
+    worded = _worded(stores, _items(stores, inputs["items"]), inputs["variants"], ("canonical", "perturbed"), times)
     if "control" in inputs:
-        arms = ("control_canonical", "control_perturbed")
-        worded |= _worded(stores, inputs["control"], inputs["control_variants"], arms, times)
+        arms, control = ("control_canonical", "control_perturbed"), _items(stores, inputs["control"])
+        worded |= _worded(stores, control, inputs["control_variants"], arms, times)
     fresh = _items(stores, inputs["fresh"]) if "fresh" in inputs else ()
     return worded | {Asked("fresh", item["item_id"], None, 0): item["target"] for item in fresh}
+
+
+def _looked_at(stores: Stores, inputs: Mapping[str, Any], times: Sequence[int]) -> dict[Asked, str]:
+    """The same of a sequential audit: the items until its last look, and no others. Here it has no other arms."""
+    until = inputs["looks"][: len(inputs.get("looked", ())) + 1]
+    items = [item for look in until for item in _items(stores, look["items"])]
+    variants = stores.document(inputs["manifest"])["variants"]
+    return _worded(stores, items, variants, ("canonical", "perturbed"), times)
 
 
 def _items(stores: Stores, index: str) -> list[dict[str, Any]]:
     return [item for chunk in stores.document(index)["chunks"] for item in stores.document(chunk)["items"]]
 
 
-def _worded(stores: Stores, items: str, variants: str, arms: tuple[str, str], times: Sequence[int]) -> dict[Asked, str]:
+def _worded(
+    stores: Stores, items: Sequence[dict[str, Any]], variants: str, arms: tuple[str, str], times: Sequence[int]
+) -> dict[Asked, str]:
     """Each item that has a rewording, in its own wording and in the others, so many times."""
     words: dict[str, list[str]] = {}
     for chunk in stores.document(variants)["chunks"]:
@@ -93,7 +105,7 @@ def _worded(stores: Stores, items: str, variants: str, arms: tuple[str, str], ti
             words.setdefault(variant["item_id"], []).append(_variant_id(variant))
     return {
         Asked(arms[wording is not None], item["item_id"], wording, replicate): item["target"]
-        for item in _items(stores, items)
+        for item in items
         if item["item_id"] in words
         for wording in (None, *words[item["item_id"]])
         for replicate in times
@@ -194,6 +206,7 @@ def _check_report(
         findings.broken(2, name, f"{len(wrong)} items' scores are not those of their answers, e.g. {wrong[0]}")
     _check_arms(report, right, name, findings)
     _check_search(stores, audit, report, findings)
+    _check_looks(audit, report, findings)
 
 
 def _score_of(row: Mapping[str, Any]) -> tuple[bool, int, int]:
@@ -252,6 +265,21 @@ def _check_search(stores: Stores, audit: Audit, report: Mapping[str, Any], findi
     if found != there:
         findings.broken(2, audit.audit_id, f"{sorted(there)} stand in training data, the report says {sorted(found)}")
     findings.searched += len(stage.done)
+
+
+def _check_looks(audit: Audit, report: Mapping[str, Any], findings: Findings) -> None:
+    """The report has each look once, in order, and the counts of items that its audit's row has."""
+    planned = audit.inputs.get("looks")
+    if not planned:
+        return
+    sizes = [sum(look["n_items"] for look in planned[: number + 1]) for number in range(len(planned))]
+    record = report["sequential"]
+    taken = len(audit.inputs.get("looked", ())) + 1
+    found = (record["sizes"], [look["n_items"] for look in record["looks"]], report["counts"]["items_selected"])
+    if found != (sizes, sizes[:taken], sizes[taken - 1]):
+        findings.broken(2, audit.audit_id, f"the report has looks {found}, the audit's row {sizes} and {taken} taken")
+    findings.looks += taken
+    findings.stopped += taken < len(planned)
 
 
 def _check_log(log: Sequence[tuple[int, str, str]], audits: Sequence[Audit], findings: Findings) -> None:

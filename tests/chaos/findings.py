@@ -22,6 +22,10 @@ class Findings:
     """Shards whose grades were in the scored manifest, and not worked out at its end."""
     searched: int = 0
     """Shards of training data whose search is on record."""
+    looks: int = 0
+    """Looks at sequential audits that their reports have."""
+    stopped: int = 0
+    """Sequential audits that ended before their whole sample was asked."""
     postdated: int = 0
     """Messages that a worker with a clock ahead took and died with: they come back when its time has come."""
     decisions: Counter[int] = field(default_factory=Counter)

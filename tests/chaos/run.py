@@ -60,12 +60,18 @@ def lanes(items: int, *, count: int, small: int = 0, triton: bool = False) -> tu
         *([Lane(Benchmark("triton", _SMALL), "triton")] if triton else []),
         Lane(Benchmark("poisoned", _SMALL, poisoned=True)),
         *all_arms(),
+        *looked_at(),
     )
 
 
 def all_arms() -> tuple[Lane, ...]:
     """Audits with fresh items, control items, several answers to each prompt, and training data that are searched."""
     return (Lane(Benchmark("arms", _SMALL, variants=2, fresh=30, control=30, replicates=3, leaked=6), "http"),)
+
+
+def looked_at() -> tuple[Lane, ...]:
+    """Sequential audits, of which some stop before their whole sample is asked."""
+    return tuple(Lane(Benchmark(f"looks-{n}", 120, sequential=True)) for n in range(2))
 
 
 @dataclass
@@ -266,6 +272,7 @@ def table(calm: Outcome, chaos: Outcome) -> str:
         ),
         ("messages of a worker whose clock was ahead", f"{found.postdated}"),
         ("shards of training data searched", f"{found.searched:,}"),
+        ("looks at sequential audits, and audits that stopped at one", f"{found.looks:,}, {found.stopped:,}"),
         ("shards graded ahead", f"{found.graded_ahead:,} of {found.shards:,}"),
         ("audits that failed and were started again", f"{len(chaos.restarts)}"),
         ("violations", f"{len(found.violations)}"),

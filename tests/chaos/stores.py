@@ -9,6 +9,7 @@ import hashlib
 import json
 import sqlite3
 import zlib
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -18,6 +19,8 @@ import redis
 
 #: The message that comes by itself, every few seconds and for ever.
 _TICK = "router.reconcile"
+#: More than a stage has positions.
+_LOOK_POSITIONS = 10**9
 
 
 class Planned(NamedTuple):
@@ -99,6 +102,32 @@ class Stores:
                 parts={key: int(value) for key, value in ledger.hgetall(prefix + "parts").items()},
                 spent={key.split(" ")[1]: int(value) for key, value in spent if key.split(" ")[0] == stage},
             )
+
+    def answers(self, audit: Audit) -> Stage:
+        """All that the audited model was asked: the stage `answer`, or those before the looks of a sequential audit."""
+        if not audit.inputs.get("looks"):
+            return self.stage(audit.audit_id)
+        names = [f"answer-{number + 1}" for number in range(len(audit.inputs["looks"]))]
+        found = [self.stage(audit.audit_id, name) for name in names]
+        plan = {
+            shard: one._replace(position=number * _LOOK_POSITIONS + one.position)
+            for number, stage in enumerate(found)
+            for shard, one in stage.plan.items()
+        }
+        parts, spent = Counter[str](), Counter[str]()
+        for stage in found:
+            parts.update(stage.parts)
+            spent.update(stage.spent)
+        return Stage(
+            plan,
+            {shard: said for stage in found for shard, said in stage.done.items()},
+            {shard: cause for stage in found for shard, cause in stage.dead.items()},
+            set[str]().union(*(stage.leased for stage in found)),
+            set[str]().union(*(stage.queued for stage in found)),
+            {shard: grades for stage in found for shard, grades in stage.graded.items()},
+            dict(parts),
+            dict(spent),
+        )
 
     def held(self) -> list[str]:
         """What the pools hold or want for an audit, and that has not run out by the server's clock."""

@@ -13,7 +13,7 @@ import pytest
 
 from tests.chaos import figures
 from tests.chaos.crash_points import CRASH_POINTS, CrashPoint
-from tests.chaos.run import ROLES, Extent, all_arms, lanes, run_lanes
+from tests.chaos.run import ROLES, Extent, all_arms, lanes, looked_at, run_lanes
 from tests.chaos.schedule import kinds
 
 pytestmark = pytest.mark.timeout(600)
@@ -37,6 +37,9 @@ def test_every_fault_and_every_crash_point_loses_nothing_and_counts_nothing_twic
     # one counts both, and `test_pools` and `test_worker_leaves` have tests of them.
     assert chaos.findings.reports_compared == chaos.findings.audits > len(of)
     assert chaos.findings.searched > 0
+    # Audits that stopped at a look, in the same report as in the calm.
+    assert chaos.findings.stopped > 0
+    assert {f"chaos-{lane.benchmark.name}" for lane in looked_at()} < chaos.reports.keys()
     # The lane with all arms among them: fresh items, control items, several answers to each prompt, a search.
     assert {f"chaos-{lane.benchmark.name}" for lane in all_arms()} < chaos.reports.keys()
 
