@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import accumulate, pairwise
+from itertools import accumulate, groupby, pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,6 +49,18 @@ def test_an_item_without_a_variant_is_not_asked() -> None:
     items = [item(1), item(2)]
     trials = list(plan_trials(items, [variant(items[1], 1)], PromptSection()))
     assert {trial.item_id for trial in trials} == {"i2"}
+
+
+@given(st.lists(st.sampled_from(["a", "b", "c", None]), max_size=30))
+def test_items_of_a_cluster_are_asked_side_by_side_where_the_first_of_them_stands(clusters: list[str | None]) -> None:
+    items = [item(n).model_copy(update={"cluster": cluster}) for n, cluster in enumerate(clusters)]
+    trials = plan_trials(items, [variant(one, 1) for one in items], PromptSection())
+    asked = list(dict.fromkeys(trial.item_id for trial in trials))
+    assert sorted(asked) == sorted(one.item_id for one in items)
+    cluster_of = {one.item_id: one.cluster for one in items}
+    runs = [key for key, _ in groupby(cluster_of[name] or name for name in asked)]
+    assert len(runs) == len(set(runs)), "a cluster comes in one run"
+    assert runs == list(dict.fromkeys(one.cluster or one.item_id for one in items)), "in the order of their first items"
 
 
 @given(sizes=st.lists(st.integers(0, 4), max_size=60), shard_trials=st.integers(1, 7))

@@ -23,10 +23,12 @@ def plan_trials(
 ) -> Iterator[Trial]:
     """One canonical trial an item that has a variant, and one trial a variant; each is made when it is asked for.
 
-    An item without a variant is not asked: nothing could be compared with its answer.
+    An item without a variant is not asked: nothing could be compared with its answer. Items of a cluster are asked one
+    after the other, where the first of them stands, and each item beside its rewordings: prompts that begin alike (a
+    passage, solved examples) are then near each other, and a server that keeps prefixes has them at hand.
 
     Args:
-        items: in the order in which they are asked.
+        items: in the order in which they are asked, but for those of a cluster.
         variants: of the items.
         prompt: how an item becomes a prompt.
         arms: those of the canonical wording and of the others.
@@ -37,7 +39,7 @@ def plan_trials(
     by_item: dict[str, list[Variant]] = {}
     for variant in variants:
         by_item.setdefault(variant.item_id, []).append(variant)
-    for item in items:
+    for item in _side_by_side(items):
         rewordings = by_item.get(item.item_id)
         if not rewordings:
             continue
@@ -56,6 +58,18 @@ def plan_trials(
                 choices=variant.choices,
                 labels=variant.labels,
             )
+
+
+def _side_by_side(items: Sequence[Item]) -> Sequence[Item]:
+    """Items in their order, but those of a cluster where the first of them stands."""
+    first: dict[str, int] = {}
+    for place, item in enumerate(items):
+        if item.cluster is not None:
+            first.setdefault(item.cluster, place)
+    if not first:
+        return items
+    places = [place if item.cluster is None else first[item.cluster] for place, item in enumerate(items)]
+    return [items[place] for place in sorted(range(len(items)), key=places.__getitem__)]
 
 
 def plan_fresh(items: Iterable[Item], prompt: PromptSection) -> Iterator[Trial]:
