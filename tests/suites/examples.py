@@ -150,6 +150,10 @@ CHANGES = [
     _change("scoring_config.confidence_level", 0.9),
     _change("scoring_config.guess_chance", 0.1),
     _change("scoring_config.max_cut_short_pct", 5.0),
+    _change("scoring_config.design.kind", "sequential"),
+    _change("scoring_config.design.looks", [0.5, 1.0], scoring_config__design__kind="sequential"),
+    _change("scoring_config.design.spending", "obrien_fleming", scoring_config__design__kind="sequential"),
+    _change("scoring_config.design.futility", 0.0, scoring_config__design__kind="sequential"),
     _change("scoring_config.required_channels", ["perturbation", "protocol", "noise"]),
     _change("governance.profile", "strict"),
     _change("governance.audit_owner", "other", subject=True),
@@ -219,6 +223,7 @@ NOT_WRITTEN = {
     "governance.approval_expires_after_days", "governance.approval_ends_when_superseded",
     "perturbation_config.min_margin", "dataset_config.cluster_field", "decoding_config.replicates",
     "scoring_config.max_cut_short_pct",
+    *(f"scoring_config.design.{field}" for field in ("kind", "looks", "spending", "futility")),
 }  # fmt: skip
 #: Of a section that is absent by default.
 _OPTIONAL = (f"{_CHECK}.", "fresh_config.", "exposure_config.", "control_config.")

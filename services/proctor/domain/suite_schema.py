@@ -134,7 +134,7 @@ def _commented(plain: dict[str, Any], places: Mapping[str, Place], advice: dict[
     remarks: list[str] = []
     for name, place in places.items():
         # A field that is not written where it stands at its default is one to explain all the same.
-        value = plain[name] if name in plain else to_jsonable_python(place.field.get_default())
+        value = plain[name] if name in plain else to_jsonable_python(place.field.get_default(call_default_factory=True))
         if place.section is None or value is None or isinstance(value, list):
             remarks.append(f"{name}: {place.meaning}" + (" Not set here." if value is None else ""))
             if value is not None:
