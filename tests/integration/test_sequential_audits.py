@@ -311,3 +311,48 @@ def test_prompts_that_are_refused_count_against_all_that_was_asked_so_far(
                 tell(audit, look(bench, audit))
         assert refused
         assert bench.state(audit) in (AuditState.REWORDING, AuditState.SCORING, AuditState.REGISTERING)
+
+
+def test_an_audit_that_stops_for_its_budget_has_not_stopped_for_its_evidence(
+    tmp_path: Path, valkey_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with bench_of(tmp_path, valkey_url, monkeypatch, budget_config={"max_trials": 2 * SIZES[1] - 1}) as bench:
+        audit = begin(bench)
+        reword(bench, audit)
+        answer(bench, leaked_below(8))
+        tell(audit, look(bench, audit))
+        reword(bench, audit)
+        assert not answer(bench, leaked_below(8))
+        assert bench.state(audit) is AuditState.FAILED
+        assert "max_trials" in bench.records.audit(audit).detail
+        assert bench.records.decision(audit) is None
+        # With a higher ceiling it goes on from its second look, and asks nothing twice.
+        bench.suite = bench.suite.model_copy(
+            update={"budget": bench.suite.budget.model_copy(update={"max_trials": None})}
+        )
+        assert bench.start_again() == audit
+        assert len(answer(bench, leaked_below(8))) == 2 * (SIZES[1] - SIZES[0])
+        assert bench.state(audit) is AuditState.SCORING
+
+
+def test_items_of_a_cluster_are_all_asked_before_the_same_look(
+    tmp_path: Path, valkey_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passages = {f"q{n}": f"p{n // 7}" for n in range(100)}
+    clustered = {**DATASET, "cluster_field": "passage", "path": "passages.jsonl"}
+    rows = [
+        {"id": name, "question": f"What is {name[1:]} plus one?", "answer": str(int(name[1:]) + 1), "passage": passage}
+        for name, passage in passages.items()
+    ]
+    (tmp_path / "passages.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with bench_of(tmp_path, valkey_url, monkeypatch, dataset_config=clustered) as bench:
+        audit = bench.submit()
+        parts = [
+            {item.item_id for item in get_items(bench.artifacts, one.items).items}
+            for one in view(bench.records, audit).inputs.looks
+        ]
+    assert sorted(name for part in parts for name in part) == sorted(passages)
+    of_parts = [{passages[name] for name in part} for part in parts]
+    assert sum(map(len, of_parts)) == len(set(passages.values())), "no passage in two parts"
+    for part, size in zip(parts, (30, 20, 20, 30), strict=True):
+        assert abs(len(part) - size) <= 7
