@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 from proctor.domain.base import Frozen
 from proctor.domain.decision import Decision, DecisionOutcome, Reason
 from proctor.domain.estimate import Estimate
-from proctor.domain.evidence import Evidence
+from proctor.domain.evidence import Evidence, PerturbationEvidence
 from proctor.domain.looks import LookSeen, LooksSoFar, SequentialRecord, Stop
 from proctor.domain.suite import Suite
-from proctor.evidence.perturbation.held import Held
+from proctor.evidence.perturbation.held import Held, with_p_value
 from proctor.evidence.sequential.futility import Interval, decision_chance
 from proctor.evidence.sequential.schedule import Look, repeated_p_value, schedule
 from proctor.evidence.written_numbers import counted
@@ -124,34 +124,26 @@ def retold(score: Score, looks: Looks, record: SequentialRecord) -> Score:
     An interval of this look is one of the suite's level, because those of all looks hold it together; the p of what is
     held against the limits becomes that of all looks.
     """
-    evidence: Evidence = _at_all_looks(score.evidence, looks)
-    result = evidence.perturbation
-    if result is not None:
-        control = result.control_items
-        if control is None:
-            result = result.model_copy(update={"p_value": record.p_value})
-        else:
-            excess = control.excess.model_copy(update={"p_value": record.p_value})
-            result = result.model_copy(update={"control_items": control.model_copy(update={"excess": excess})})
-        evidence = evidence.model_copy(update={"perturbation": result})
+    evidence: Evidence = _at_all_looks(score.evidence, looks, record)
     return Score(evidence, _explained(score.decision, looks, record))
 
 
-def _at_all_looks(value: Any, looks: Looks) -> Any:
+def _at_all_looks(value: Any, looks: Looks, record: SequentialRecord) -> Any:
     if isinstance(value, Estimate):
         if value.level != looks.now.level:
             return value
         method = f"{value.method}, at {100 * looks.now.level:.2f} % so that all looks together hold the level"
-        return value.model_copy(update={"level": looks.suite.scoring.confidence_level, "method": method})
+        return value.model_copy(update={"level": record.level, "method": method})
     if isinstance(value, Frozen):
         fields = {name: getattr(value, name) for name in type(value).model_fields}
-        changed = {name: new for name, old in fields.items() if (new := _at_all_looks(old, looks)) is not old}
-        return value.model_copy(update=changed) if changed else value
+        changed = {name: new for name, old in fields.items() if (new := _at_all_looks(old, looks, record)) is not old}
+        told = value.model_copy(update=changed) if changed else value
+        return with_p_value(told, record.p_value) if isinstance(told, PerturbationEvidence) else told
     if isinstance(value, tuple):
-        items = tuple(_at_all_looks(one, looks) for one in value)
+        items = tuple(_at_all_looks(one, looks, record) for one in value)
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
     if isinstance(value, Mapping):
-        mapped = {key: _at_all_looks(one, looks) for key, one in value.items()}
+        mapped = {key: _at_all_looks(one, looks, record) for key, one in value.items()}
         return mapped if any(mapped[key] is not value[key] for key in value) else value
     return value
 

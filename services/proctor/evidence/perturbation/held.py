@@ -52,6 +52,15 @@ class Held(NamedTuple):
         )
 
 
+def with_p_value(found: PerturbationEvidence, p_value: float) -> PerturbationEvidence:
+    """A channel's result with another p of what is held against the limits."""
+    control = found.control_items
+    if control is None:
+        return found.model_copy(update={"p_value": p_value})
+    excess = control.excess.model_copy(update={"p_value": p_value})
+    return found.model_copy(update={"control_items": control.model_copy(update={"excess": excess})})
+
+
 def limits_passed(held: Held, scoring: ScoringSection, governance: GovernanceSection) -> tuple[Reason, ...]:
     """A reason for each limit whose wrong side the whole interval is on, significantly; empty for none."""
     if held.p_value >= scoring.significance_alpha:
