@@ -18,6 +18,7 @@ from planted_leaks.judging import Judged
 from planted_leaks.power import Power
 from planted_leaks.searching import NEAR, POLICIES, Search
 from proctor.domain.decision import DecisionOutcome
+from proctor.domain.estimate import Estimate
 from proctor.domain.evidence import Verdict
 
 _WORDS: Final = {NONE: "none", EXACT: "exact", REPHRASED: "rephrased"}
@@ -80,7 +81,8 @@ def _extent(judged: Sequence[Judged]) -> str:
         f"{len(judged)} cells, of {'seed' if len(seeds) == 1 else 'seeds'} {', '.join(map(str, seeds))}. One seed a "
         "cell is one draw: read single rows with their intervals. The fresh items are another draw from the same "
         "source, and clean models answer the benchmark better than these by so many points on average, which counts "
-        f"against every model where no panel of reference models takes it out: {words}."
+        f"against every model where no panel of reference models takes it out: {words}. The panel here is the "
+        "benchmark's other clean models."
     )
 
 
@@ -113,12 +115,18 @@ def _against(found: Mapping[Situation, Sequence[Judged]]) -> Iterator[str]:
                 f"{100 * _gain(worst, baseline):.1f} points more than before the leak"
             )
         found_fresh = sum(one.fresh.verdict is Verdict.CONTAMINATED for one in approved)
-        said += f". Fresh items find {found_fresh} of these {len(approved)}." if approved else "."
+        beside_panel = sum(one.beside_panel.verdict is Verdict.CONTAMINATED for one in approved)
+        found_by_fresh = (
+            f". Fresh items find {found_fresh} of these {len(approved)}; beside a panel of clean models, which takes out "
+            f"how hard they are, {beside_panel}, because its interval is wider."
+        )
+        said += found_by_fresh if approved else "."
         wrong = sum(one.decision.outcome is DecisionOutcome.BLOCK for one in clean)
         wrong_fresh = sum(one.fresh.verdict is Verdict.CONTAMINATED for one in clean)
+        wrong_panel = sum(one.beside_panel.verdict is Verdict.CONTAMINATED for one in clean)
         said += (
             f" Of {len(clean)} clean models the wording comparison blocks {wrong}, and fresh items call {wrong_fresh} "
-            "contaminated."
+            f"contaminated, beside the panel {wrong_panel}."
         )
         yield said
 
@@ -157,11 +165,12 @@ def _channels(found: Mapping[Situation, Sequence[Judged]], searches: Sequence[Se
     rows = (
         (KINDS[situation.kind].title, situation.words, _decisions(cells),
          _of(cells, lambda one: one.perturbation.verdict is Verdict.CONTAMINATED),
-         _of(cells, lambda one: one.fresh.verdict is Verdict.CONTAMINATED), searched(situation),
+         _of(cells, lambda one: one.fresh.verdict is Verdict.CONTAMINATED),
+         _of(cells, lambda one: one.beside_panel.verdict is Verdict.CONTAMINATED), searched(situation),
          _noise(cells))
         for situation, cells in found.items()
     )  # fmt: skip
-    head = ("benchmark", "leak", "gate, by wording", "wording", "400 fresh items",
+    head = ("benchmark", "leak", "gate, by wording", "wording", "400 fresh items", "these beside a panel",
             "search of the text: 8-grams / near duplicates", "routers")  # fmt: skip
     return _table(head, rows)
 
@@ -229,12 +238,13 @@ def _benchmark(found: Mapping[Situation, Sequence[Judged]]) -> str:
             "—" if score.value is None else f"{score.value:.3f}",
             f"{first.p_value:.2g}",
             _range([_value(one.fresh.excess) for one in cells]),
+            _range([_value(one.beside_panel.excess) for one in cells]),
             f"{100 * _mean(one.leaked[0] for one in cells):.0f} / {100 * _mean(one.leaked[1] for one in cells):.0f}",
             f"{100 * hits / ranked:.0f} % of {ranked}" if ranked and situation.leak != NONE else "—",
             _decisions(cells),
         ))  # fmt: skip
     head = ("leak", "canonical", "reworded", "D", "D of the first seed", "its score", "its p", "beyond fresh items",
-            "leaked items, canonical / reworded", "leaked among the ranked", "decisions")  # fmt: skip
+            "beside a panel", "leaked items, canonical / reworded", "leaked among the ranked", "decisions")  # fmt: skip
     return f"{introduction}\n\n{_table(head, rows)}"
 
 
@@ -293,9 +303,9 @@ def _searches(searches: Sequence[Search]) -> str:
 _COLUMNS: Final = (
     "benchmark", "leak", "dose", "forgotten", "seed", "items", "canonical_pct", "reworded_pct", "d_points", "d_low",
     "d_high", "contamination_score", "p", "decision", "reason", "fresh_verdict", "fresh_points", "fresh_low",
-    "fresh_high", "fresh_p", "leaked_canonical_pct", "leaked_reworded_pct", "other_canonical_pct",
-    "other_reworded_pct", "ranked", "ranked_leaked_pct", "t_test_flagged_pct", "constat_points", "constat_p",
-    "noise_verdict",
+    "fresh_high", "fresh_p", "panel_verdict", "panel_points", "panel_low", "panel_high", "panel_p",
+    "leaked_canonical_pct", "leaked_reworded_pct", "other_canonical_pct", "other_reworded_pct", "ranked",
+    "ranked_leaked_pct", "t_test_flagged_pct", "constat_points", "constat_p", "noise_verdict",
 )  # fmt: skip
 
 
@@ -313,6 +323,7 @@ def cells_csv(judged: Sequence[Judged]) -> str:
             *_rounded(d.value, d.low, d.high, found.contamination_score.value, found.p_value),
             one.decision.outcome, one.decision.reasons[0].code,
             fresh.verdict, *_rounded(excess.value, excess.low, excess.high, fresh.p_value),
+            one.beside_panel.verdict, *_rounded(*_triple(one.beside_panel.excess), one.beside_panel.p_value),
             *_rounded(*(100 * value for value in (*one.leaked, *one.others))),
             one.ranked, *_rounded(None if one.precision is None else 100 * one.precision),
             *_rounded(found.per_item_t_test.flagged_pct),
@@ -320,6 +331,10 @@ def cells_csv(judged: Sequence[Judged]) -> str:
             "" if one.noise is None else one.noise.verdict,
         ))  # fmt: skip
     return sheet.getvalue()
+
+
+def _triple(estimate: Estimate) -> tuple[float | None, float | None, float | None]:
+    return estimate.value, estimate.low, estimate.high
 
 
 def _rounded(*values: float | None) -> list[str]:

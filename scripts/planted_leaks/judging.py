@@ -16,9 +16,10 @@ from proctor.domain.canonical import canonical_json
 from proctor.domain.decision import Decision
 from proctor.domain.estimate import Estimate
 from proctor.domain.evidence import Evidence, FreshEvidence, NoiseEvidence, PerturbationEvidence
+from proctor.domain.panel import Panel, ReferenceModel
 from proctor.domain.suite import Suite
 from proctor.domain.suite_problems import parse_suite
-from proctor.domain.trial import Arm
+from proctor.domain.trial import Arm, Outcome
 from proctor.evidence.answers import Answer, pair_answers
 from proctor.evidence.fresh.arms import FreshLimits, weigh_arms
 from proctor.evidence.intervals import wilson
@@ -47,6 +48,9 @@ class Judged(NamedTuple):
     perturbation: PerturbationEvidence
     decision: Decision
     fresh: FreshEvidence
+    beside_panel: FreshEvidence
+    """The same beside a panel of reference models: the other clean models of the benchmark, which say how much harder
+    the fresh items are."""
     precision: float | None
     """Share of leaked items among the ranked ones; None where none is ranked."""
     ranked: int
@@ -69,11 +73,11 @@ class _Weighed(NamedTuple):
 
 def verdicts_of(kind: str, grades: Grades) -> tuple[Mapping[str, str], str]:
     """Channel → its verdict, and the decision by the wording."""
-    found = _weigh(kind, grades)
+    found = _weigh(kind, grades, None)
     return {PERTURBATION: found.perturbation.verdict, FRESH: found.fresh.verdict}, found.decision.outcome
 
 
-def _weigh(kind: str, grades: Grades) -> _Weighed:
+def _weigh(kind: str, grades: Grades, panel: Panel | None) -> _Weighed:
     suite, chance = _suite(kind), _chance(kind)
     direct = [*_rows(Arm.CANONICAL, grades.canonical), *_reworded(grades)]
     perturbation = perturbation_evidence(pair_answers(direct), suite.scoring, suite.governance, chance)
@@ -87,11 +91,11 @@ def _weigh(kind: str, grades: Grades) -> _Weighed:
     )
     both = [*_rows(Arm.CANONICAL, grades.canonical), *_rows(Arm.FRESH, grades.fresh, "f")]
     decision = decide(Evidence.of({"perturbation": perturbation, "protocol": protocol}, {}), suite)
-    return _Weighed(perturbation, weigh_arms(both, limits), decision)
+    return _Weighed(perturbation, weigh_arms(both, limits, panel=panel), decision)
 
 
 def _judge(cell: Cell, grades: Grades, found: Mapping[Cell, Grades], replicates: int) -> Judged:
-    weighed = _weigh(cell.kind, grades)
+    weighed, beside_panel = _weigh(cell.kind, grades, None), _weigh(cell.kind, grades, _panel(cell, found)).fresh
     leaked = np.array([sign == "1" for sign in grades.leaked])
     right = np.array([sign == "1" for sign in grades.canonical])
     reworded = _reworded_shares(grades)
@@ -107,6 +111,7 @@ def _judge(cell: Cell, grades: Grades, found: Mapping[Cell, Grades], replicates:
         perturbation=weighed.perturbation,
         decision=weighed.decision,
         fresh=weighed.fresh,
+        beside_panel=beside_panel,
         precision=hits / len(ranked) if ranked else None,
         ranked=len(ranked),
         constat=constat.constat(
@@ -121,9 +126,25 @@ def _judge(cell: Cell, grades: Grades, found: Mapping[Cell, Grades], replicates:
 
 
 def _clean(cell: Cell, found: Mapping[Cell, Grades]) -> Iterator[Grades]:
-    for other, grades in sorted(found.items()):
-        if other.kind == cell.kind and other.leak == NONE and other != cell:
-            yield grades
+    yield from _clean_by_name(cell, found).values()
+
+
+def _clean_by_name(cell: Cell, found: Mapping[Cell, Grades]) -> dict[str, Grades]:
+    clean = ((other, grades) for other, grades in sorted(found.items()) if other.leak == NONE and other != cell)
+    return {other.name: grades for other, grades in clean if other.kind == cell.kind}
+
+
+def _panel(cell: Cell, found: Mapping[Cell, Grades]) -> Panel:
+    """The benchmark's other clean models."""
+    clean = _clean_by_name(cell, found)
+    return Panel(models=tuple(_reference(name, clean[name]) for name in sorted(clean)))
+
+
+def _reference(name: str, grades: Grades) -> ReferenceModel:
+    signs = [*_rows(Arm.CANONICAL, grades.canonical), *_rows(Arm.FRESH, grades.fresh, "f")]
+    right = sorted(one.item_id for one in signs if one.outcome is Outcome.CORRECT)
+    wrong = sorted(one.item_id for one in signs if one.outcome is not Outcome.CORRECT)
+    return ReferenceModel(name=name, right=tuple(right), wrong=tuple(wrong))
 
 
 def _for_constat(grades: Grades) -> constat.Answers:
