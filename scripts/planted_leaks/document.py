@@ -117,8 +117,8 @@ def _against(found: Mapping[Situation, Sequence[Judged]]) -> Iterator[str]:
         found_fresh = sum(one.fresh.verdict is Verdict.CONTAMINATED for one in approved)
         beside_panel = sum(one.beside_panel.verdict is Verdict.CONTAMINATED for one in approved)
         found_by_fresh = (
-            f". Fresh items find {found_fresh} of these {len(approved)}; beside a panel of clean models, which takes out "
-            f"how hard they are, {beside_panel}, because its interval is wider."
+            f". Fresh items find {found_fresh} of these {len(approved)}; beside a panel of clean models, which takes "
+            f"out how hard they are, {beside_panel}, because its interval is wider."
         )
         said += found_by_fresh if approved else "."
         wrong = sum(one.decision.outcome is DecisionOutcome.BLOCK for one in clean)
