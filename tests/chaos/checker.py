@@ -85,6 +85,8 @@ def _accepted(stores: Stores, audit: Audit) -> dict[Asked, str]:
 
 def _looked_at(stores: Stores, inputs: Mapping[str, Any], times: Sequence[int]) -> dict[Asked, str]:
     """The same of a sequential audit: the items until its last look, and no others. Here it has no other arms."""
+    if inputs["manifest"] is None:
+        return {}
     until = inputs["looks"][: len(inputs.get("looked", ())) + 1]
     items = [item for look in until for item in _items(stores, look["items"])]
     variants = stores.document(inputs["manifest"])["variants"]

@@ -82,7 +82,9 @@ def reword(bench: Bench, audit: str) -> BuildVariants:
     message = request_of(view(bench.records, audit))
     assert isinstance(message, BuildVariants)
     control = None if message.control is None else bench.variants(audit, message.control)
-    built = VariantsBuilt(audit_id=audit, variants=bench.variants(audit, message.items), control=control)
+    built = VariantsBuilt(
+        audit_id=audit, variants=bench.variants(audit, message.items), control=control, look=message.look
+    )
     tasks.variants_built(built)
     return message
 
@@ -103,12 +105,14 @@ def look(bench: Bench, audit: str) -> DecisionEvent | LookSeen:
     """Have the scorer look, and do not tell the router."""
     message = request_of(view(bench.records, audit))
     assert isinstance(message, ScoreAudit)
-    assert (message.looks, message.version) == (True, 5)
+    assert (message.look, message.version) == (len(view(bench.records, audit).inputs.looked) + 1, 5)
     return scoring._decide(audit, get_model(bench.artifacts, message.manifest, AuditManifest))
 
 
-def tell(audit: str, found: DecisionEvent | LookSeen) -> None:
-    tasks.scored(AuditScored(audit_id=audit, seen=found if isinstance(found, LookSeen) else None))
+def tell(bench: Bench, audit: str, found: DecisionEvent | LookSeen) -> None:
+    seen = found if isinstance(found, LookSeen) else None
+    number = len(view(bench.records, audit).inputs.looked) + 1 if seen is None else seen.number
+    tasks.scored(AuditScored(audit_id=audit, look=number, seen=seen))
 
 
 def to_the_end(bench: Bench, said: Said) -> tuple[str, list[Trial], dict[str, Any]]:
@@ -119,7 +123,7 @@ def to_the_end(bench: Bench, said: Said) -> tuple[str, list[Trial], dict[str, An
         reword(bench, audit)
         asked += answer(bench, said)
         found = look(bench, audit)
-        tell(audit, found)
+        tell(bench, audit, found)
     return audit, asked, report_of(bench, audit)
 
 
@@ -179,7 +183,7 @@ def test_no_item_is_reworded_before_the_look_that_comes_before_it_has_said_that_
             assert not set(items) & set(seen)
             seen += items
             assert {trial.item_id for trial in answer(bench, leaked_below(8))} == set(items)
-            tell(audit, look(bench, audit))
+            tell(bench, audit, look(bench, audit))
         assert set(seen) == {f"q{n}" for n in range(100)}
 
 
@@ -207,7 +211,7 @@ def test_fresh_and_control_items_come_in_the_same_shares(
         for _ in SIZES:
             reword(bench, audit)
             asked.append(Counter(trial.arm for trial in answer(bench, leaked_below(8))))
-            tell(audit, look(bench, audit))
+            tell(bench, audit, look(bench, audit))
         report = report_of(bench, audit)
     assert [one[Arm.CONTROL_CANONICAL] for one in asked] == [18, 12, 12, 18]
     assert [one[CONTROL_ARMS[1]] for one in asked] == [18, 12, 12, 18]
@@ -226,9 +230,9 @@ def test_a_look_that_is_taken_twice_told_twice_or_told_late_changes_nothing(
         answer(bench, leaked_below(8))
         first, again = look(bench, audit), look(bench, audit)
         assert first == again
-        tell(audit, first)
+        tell(bench, audit, first)
         noted = bench.records.audit(audit).inputs
-        tell(audit, first)
+        tell(bench, audit, first)
         assert bench.records.audit(audit).inputs == noted
         reword(bench, audit)
         # Grades of the first look that come now, and its word again.
@@ -237,10 +241,34 @@ def test_a_look_that_is_taken_twice_told_twice_or_told_late_changes_nothing(
         answer(bench, leaked_below(8))
         assert bench.state(audit) is AuditState.SCORING
         noted = bench.records.audit(audit).inputs
-        tell(audit, first)
+        tell(bench, audit, first)
         assert isinstance(first, LookSeen)
-        tell(audit, first.model_copy(update={"number": 3}))
+        tell(bench, audit, first.model_copy(update={"number": 3}))
         assert (bench.state(audit), bench.records.audit(audit).inputs) == (AuditState.SCORING, noted)
+
+
+def test_rewordings_of_an_earlier_look_that_come_again_are_not_taken_for_those_of_the_next(
+    tmp_path: Path, valkey_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with bench_of(tmp_path, valkey_url, monkeypatch) as bench:
+        audit = begin(bench)
+        first = request_of(view(bench.records, audit))
+        assert isinstance(first, BuildVariants)
+        assert (first.look, first.version) == (1, 5)
+        built = VariantsBuilt(audit_id=audit, variants=bench.variants(audit, first.items), look=1)
+        tasks.variants_built(built)
+        answer(bench, leaked_below(8))
+        tell(bench, audit, look(bench, audit))
+        assert bench.state(audit) is AuditState.REWORDING
+        late = (built, VariantsBuilt(audit_id=audit, error="a worker died of it", look=1))
+        for message in late:
+            tasks.variants_built(message)
+            assert bench.state(audit) is AuditState.REWORDING
+            assert view(bench.records, audit).inputs.variants is None
+        tasks.scored(AuditScored(audit_id=audit, error="the scorer died of it", look=1))
+        assert bench.state(audit) is AuditState.REWORDING
+        reword(bench, audit)
+        assert len(answer(bench, leaked_below(8))) == 2 * (SIZES[1] - SIZES[0])
 
 
 STEPS = ("rewording", "reworded", "answering", "answered", "looked")
@@ -282,7 +310,7 @@ def test_an_audit_that_is_interrupted_at_any_step_of_a_look_ends_in_the_same_rep
             if bench.state(audit) is not AuditState.SCORING:
                 answer(bench, leaked_below(8))
                 found = look(bench, audit) if bench.state(audit) is AuditState.SCORING else found
-            tell(audit, found)
+            tell(bench, audit, found)
         assert (bench.settings.home / "reports" / audit / "report.json").read_bytes() == expected
         assert found.outcome is DecisionOutcome.REVIEW
 
@@ -308,7 +336,7 @@ def test_prompts_that_are_refused_count_against_all_that_was_asked_so_far(
                     stored = put_model(bench.artifacts, CompletionSet(completions=completions))
                     bench.answer(one, completions=stored, n_trials=len(trials), n_refused=len(few))
             if bench.state(audit) is AuditState.SCORING:
-                tell(audit, look(bench, audit))
+                tell(bench, audit, look(bench, audit))
         assert refused
         assert bench.state(audit) in (AuditState.REWORDING, AuditState.SCORING, AuditState.REGISTERING)
 
@@ -320,7 +348,7 @@ def test_an_audit_that_stops_for_its_budget_has_not_stopped_for_its_evidence(
         audit = begin(bench)
         reword(bench, audit)
         answer(bench, leaked_below(8))
-        tell(audit, look(bench, audit))
+        tell(bench, audit, look(bench, audit))
         reword(bench, audit)
         assert not answer(bench, leaked_below(8))
         assert bench.state(audit) is AuditState.FAILED

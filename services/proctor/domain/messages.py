@@ -161,6 +161,8 @@ class BuildVariants(Message):
     """Digest of the QuestionSet of the whole benchmark, where the gate keeps a margin to its other items."""
     control: str | None = added(None, since=4)
     """Digest of the ItemIndex of the control items, which are reworded alike, where the suite has such."""
+    look: int | None = added(None, since=5)
+    """Number of the look that the items come before, where the design is sequential."""
 
 
 class VariantsBuilt(Message):
@@ -177,6 +179,8 @@ class VariantsBuilt(Message):
     """Whether the answering check has been made of `variants`."""
     control: str | None = added(None, since=3)
     """Digest of the VariantIndex of the control items, where the suite has such."""
+    look: int | None = added(None, since=4)
+    """As the request said: what comes of the items before an earlier look is late."""
 
 
 class ShardToRun(Frozen):
@@ -346,8 +350,8 @@ class ScoreAudit(Message):
     """How often each prompt was asked; an earlier scorer takes more answers for a mistake."""
     proven: bool = added(False, since=4)
     """Whether the manifest says that the weights are proven, of which an earlier scorer knows nothing."""
-    looks: bool = added(False, since=5)
-    """Whether the manifest is of a look, after which the audit may go on; an earlier scorer would decide."""
+    look: int | None = added(None, since=5)
+    """Number of the look that the manifest is of, after which the audit may go on; an earlier scorer would decide."""
 
 
 class AuditScored(Message):
@@ -356,6 +360,8 @@ class AuditScored(Message):
     task: ClassVar[str] = "router.scored"
     audit_id: str
     error: str | None = None
+    look: int | None = added(None, since=2)
+    """As the request said: what is said of an earlier look is late."""
     seen: LookSeen | None = added(None, since=2)
     """What the look found after which the audit asks further items; None where it has ended."""
 

@@ -41,13 +41,14 @@ MAX_ROUND_BYTES: Final = 64 << 20
 
 
 def _not_built(message: BuildVariants, cause: str) -> None:
-    send(VariantsBuilt(audit_id=message.audit_id, error=f"rewording failed: {cause}"))
+    send(VariantsBuilt(audit_id=message.audit_id, error=f"rewording failed: {cause}", look=message.look))
 
 
 @handles(BuildVariants, given_up=_not_built, failed=_not_built)
 def build_variants(message: BuildVariants) -> None:
     """Reword the items of an audit: answer with the variants, with what to ask a model first, or why there are none."""
-    send(variants_for(message, worker_settings(), worker_records(), worker_artifacts(), _encoder()))
+    built = variants_for(message, worker_settings(), worker_records(), worker_artifacts(), _encoder())
+    send(built.model_copy(update={"look": message.look}))
 
 
 def variants_for(

@@ -56,6 +56,7 @@ def request_of(audit: AuditView) -> Message | None:
             rewrites=inputs.rewrites,
             check=_to_check(audit),
             control=inputs.asked_now.control,
+            look=inputs.look,
         )
     if audit.record.state is AuditState.SCORING and inputs.manifest is not None:
         # A decision waits for the search, which is asked for by itself (`proctor.router.searching`).
@@ -69,7 +70,7 @@ def request_of(audit: AuditView) -> Message | None:
             control=inputs.control is not None,
             replicates=audit.suite.decoding.replicates,
             proven=inputs.weights is not None,
-            looks=bool(inputs.looks),
+            look=inputs.look,
         )
     return None
 
@@ -91,5 +92,5 @@ def step_of(audit: AuditView) -> str:
     """The name under which the ledger notes that an audit's request was sent. A state comes back in another
     round, and at another look."""
     checked = "-checked" if audit.inputs.proposed is not None else ""
-    look = f"-look-{len(audit.inputs.looked) + 1}" if audit.inputs.looks else ""
+    look = "" if audit.inputs.look is None else f"-look-{audit.inputs.look}"
     return f"{audit.record.state}-{audit.inputs.rounds}{checked}{look}"

@@ -161,6 +161,11 @@ class AuditInputs(Frozen):
         return self.model_dump(exclude=set(_STEERED | _NOTED))
 
     @property
+    def look(self) -> int | None:
+        """Number of the look that comes next, from 1; None where the design has none."""
+        return len(self.looked) + 1 if self.looks else None
+
+    @property
     def asked_now(self) -> LookItems:
         """The items that are reworded and asked now: all of them, or those until the next look."""
         if self.looks:

@@ -195,7 +195,8 @@ def variants_built(message: VariantsBuilt) -> None:
     """Begin to ask the audited model, or first its routers, or the model that rewords."""
     dispatcher = _dispatcher()
     audit = dispatcher.view(message.audit_id)
-    if audit.record.state is not AuditState.REWORDING:
+    if audit.record.state is not AuditState.REWORDING or message.look != audit.inputs.look:
+        # A state comes back before each look: what was said before an earlier one is not of these items.
         return
     checks = audit.suite.perturbation.answering_check is not None
     if message.variants is not None and checks and not message.checked:
@@ -269,6 +270,8 @@ def scored(message: AuditScored) -> None:
     """The decision is on record: wait for the registry, or end here where there is none."""
     dispatcher = _dispatcher()
     audit = dispatcher.view(message.audit_id)
+    if message.look is not None and message.look != audit.inputs.look:
+        return
     if message.error is not None:
         dispatcher.fail(audit, message.error)
         return
@@ -290,7 +293,7 @@ def scored(message: AuditScored) -> None:
 def _look_taken(dispatcher: Dispatcher, audit: AuditView, seen: LookSeen) -> None:
     """Have the items reworded that come before the next look. A look that was told of before changes nothing."""
     inputs = audit.inputs
-    if seen.number != len(inputs.looked) + 1 or seen.number >= len(inputs.looks) or inputs.manifest is None:
+    if seen.number != inputs.look or seen.number >= len(inputs.looks) or inputs.manifest is None:
         return
     changes: dict[str, Any] = {
         "looked": (*inputs.looked, Looked(manifest=inputs.manifest, seen=seen)),

@@ -52,7 +52,7 @@ _recent = RecentGrades()
 
 
 def _not_scored(message: ScoreAudit, cause: str) -> None:
-    send(AuditScored(audit_id=message.audit_id, error=f"scoring failed: {cause}"))
+    send(AuditScored(audit_id=message.audit_id, error=f"scoring failed: {cause}", look=message.look))
 
 
 @handles(ScoreAudit, given_up=_not_scored, failed=_not_scored)
@@ -67,10 +67,10 @@ def score_audit(message: ScoreAudit) -> None:
         found = _decide(message.audit_id, manifest, message.searched)
         if isinstance(found, LookSeen):
             span.set({"proctor.look": found.number})
-            send(AuditScored(audit_id=message.audit_id, seen=found))
+            send(AuditScored(audit_id=message.audit_id, look=message.look, seen=found))
             return
         span.set({"proctor.decision": found.outcome.value})
-    send(AuditScored(audit_id=message.audit_id))
+    send(AuditScored(audit_id=message.audit_id, look=message.look))
     publish_decision(found)
 
 

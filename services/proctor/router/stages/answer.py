@@ -39,7 +39,7 @@ class AnswerStage(Stage):
 
     def name(self, inputs: AuditInputs) -> str:
         """`answer`; before looks `answer-1`, `answer-2`, …"""
-        return f"{self.kind}-{len(inputs.looked) + 1}" if inputs.looks else self.kind
+        return self.kind if inputs.look is None else f"{self.kind}-{inputs.look}"
 
     def is_due(self, audit: AuditView) -> bool:
         """Whether the variants are there."""
