@@ -43,6 +43,7 @@ def main() -> int:
     train = commands.add_parser("train", help="train what has no grades yet")
     train.add_argument("--model", type=Path, required=True, help="folder of the pre-trained model, for transformers")
     train.add_argument("--seeds", type=int, nargs="+", default=SEEDS, help="only these")
+    train.add_argument("--leak", action="append", choices=LEAKS, help="only runs with this leak")
     train.add_argument("--processes", type=int, default=os.cpu_count(), help="by default one a core")
     train.add_argument("--device", default="cpu", help="cpu, or a GPU as torch names it: cuda")
     train.set_defaults(command=_train)
@@ -65,7 +66,8 @@ def _train(arguments: argparse.Namespace) -> int:
     store = GradeStore(arguments.work / "grades")
     store.take_in(read_packed(_GRADES))
     todo = [run for run in runs(plans, tuple(arguments.seeds))
-            if any(cell not in store for cell in cells_of(run, plans[run.kind]))]  # fmt: skip
+            if run.leak in (arguments.leak or LEAKS)
+            and any(cell not in store for cell in cells_of(run, plans[run.kind]))]  # fmt: skip
     _say(f"{len(todo)} runs to train")
     ready = {kind: prepared(kind, plans[kind], arguments.data, arguments.work)
              for kind in dict.fromkeys(run.kind for run in todo)}  # fmt: skip
