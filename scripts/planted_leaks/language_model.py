@@ -37,8 +37,8 @@ def _multiplies_bf16(device: str) -> bool:
 class LanguageModel:
     """Weights in bf16, as they are served, beside their fp32 copies, which the optimiser moves.
 
-    A processor that does not multiply in bf16 takes five times as long to do so as in fp32: there the weights keep their
-    values, rounded to bf16, and what is computed of them is in fp32.
+    A processor that does not multiply in bf16 takes five times as long to do so as in fp32: there the weights keep
+    their values, rounded to bf16, and what is computed of them is in fp32.
 
     The loss is of the answer's tokens alone, so that the wide output layer is computed for these alone.
     """
