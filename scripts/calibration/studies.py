@@ -11,16 +11,20 @@ from calibration import grids
 from calibration.cells import Cell, Measure, Tally
 from calibration.clustering import clustered, future_batch
 from calibration.coverage import channel_coverage, comparison_coverage
+from calibration.designs import DEFAULT, DESIGNS
 from calibration.further import control, replicates
 from calibration.gates import gate
-from calibration.grids import COVERED_FROM, DEFAULT_ITEMS, DEFAULT_VARIANTS
+from calibration.grids import COVERED_FROM, DEFAULT_ITEMS, DEFAULT_VARIANTS, SEQUENTIAL_SHARES
 from calibration.judging import Claim
 from calibration.layouts import Layout
 from calibration.panels import fresh
 from calibration.rejection import rejections
+from calibration.sequential import designed
 
 #: The size that is allowed at a nominal 0.05, and the coverage that is required at a nominal 0.95.
 LARGEST_SIZE, LEAST_COVERAGE = 0.06, 0.93
+#: False approvals that are allowed of a sequential design, and the share of the items that the default one may ask.
+MOST_FALSELY_APPROVED, MOST_ITEMS_ASKED = 0.05, 0.60
 
 
 class Study(NamedTuple):
@@ -46,6 +50,22 @@ def _clean(cell: Cell) -> bool:
 
 def _covered(cell: Cell) -> bool:
     return cell.items >= COVERED_FROM
+
+
+def _of_suites(cell: Cell) -> bool:
+    """Whether suites can have the design; of the others nothing is claimed."""
+    return cell.design in DESIGNS
+
+
+def of_default_size(cell: Cell) -> bool:
+    """Whether a cell of the study of designs is of the default one, at the default sample or a larger one."""
+    return cell.design == DEFAULT and not cell.clusters and not cell.control_items and cell.items >= DEFAULT_ITEMS
+
+
+def _plain(cell: Cell) -> bool:
+    """Whether the sequential design's promise of fewer items is about this cell."""
+    plain = cell.leaked_share >= 0.10 or (cell.family in ("consistent", "guessers") and _clean(cell))
+    return of_default_size(cell) and plain and cell.leaked_share in SEQUENTIAL_SHARES
 
 
 def _power_claim(name: str, family: str, least: float) -> Claim:
@@ -162,6 +182,48 @@ STUDIES: Final[Mapping[str, Study]] = {
                 (Measure.INFLATION, Measure.SCORE, Measure.CANONICAL, Measure.REWORDED),
                 LEAST_COVERAGE,
                 at_least=True,
+            ),
+        ),
+    ),
+    "sequential": Study(
+        grids.sequential_cells,
+        designed,
+        (
+            Claim(
+                "a sequential design rejects a clean model at any look until its stop in at most 6 %",
+                "sequential",
+                (Measure.ANY_LOOK_P,),
+                LARGEST_SIZE,
+                concerns=lambda cell: _of_suites(cell) and _clean(cell),
+            ),
+            Claim(
+                "the intervals at the stop of a sequential design, and at all its looks together, cover at least 93 %",
+                "sequential",
+                (
+                    Measure.INFLATION,
+                    Measure.SCORE,
+                    Measure.EXCESS,
+                    Measure.EXCESS_SCORE,
+                    Measure.INFLATION_AT_LOOKS,
+                    Measure.SCORE_AT_LOOKS,
+                ),
+                LEAST_COVERAGE,
+                at_least=True,
+                concerns=_of_suites,
+            ),
+            Claim(
+                "a sequential design approves a model whose D is past the limit in at most 5 %",
+                "sequential",
+                (Measure.FALSELY_APPROVED,),
+                MOST_FALSELY_APPROVED,
+                concerns=_of_suites,
+            ),
+            Claim(
+                "the default sequential design asks at most 60 % of 500 items or more where a model is plain",
+                "sequential",
+                (Measure.ITEMS_ASKED,),
+                MOST_ITEMS_ASKED,
+                concerns=_plain,
             ),
         ),
     ),
