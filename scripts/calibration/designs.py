@@ -27,6 +27,8 @@ DESIGNS: Final = MappingProxyType(
         "obrien_fleming, futility 0.2": DesignSection(kind="sequential", spending="obrien_fleming", futility=0.2),
     }
 )
+#: Of these false approvals are claimed, too: those that the page on the design recommends.
+PROMISED: Final = (DEFAULT, "obrien_fleming")
 #: Beside them, for comparison alone: the number of items that a confidence sequence's bets are tuned to is the sample's
 #: or none, and optstop's number is the width of D's 95 % credible interval at which it stops.
 BETTING: Final = MappingProxyType({"betting": False, "betting, tuned": True})

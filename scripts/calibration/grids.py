@@ -192,3 +192,9 @@ def share_at_limit(family: str) -> float:
     otherwise = model.accuracy if model.unknown_chance is None else model.unknown_chance
     share = math.ceil(10_000 * limit / (RECALL - otherwise)) / 10_000
     return share if model.inflation(share) > limit else share + 0.0001
+
+
+def plain(cell: Cell) -> bool:
+    """Whether a sequential design is to save its share here: a plainly clean family, or a leak of 10 % or more."""
+    clean = cell.family in ("consistent", "guessers") and not cell.leaked_share
+    return cell.leaked_share in SEQUENTIAL_SHARES and (clean or cell.leaked_share >= 0.10)

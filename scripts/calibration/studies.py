@@ -11,10 +11,10 @@ from calibration import grids
 from calibration.cells import Cell, Measure, Tally
 from calibration.clustering import clustered, future_batch
 from calibration.coverage import channel_coverage, comparison_coverage
-from calibration.designs import DEFAULT, DESIGNS
+from calibration.designs import DEFAULT, DESIGNS, FIXED, PROMISED
 from calibration.further import control, replicates
 from calibration.gates import gate
-from calibration.grids import COVERED_FROM, DEFAULT_ITEMS, DEFAULT_VARIANTS, SEQUENTIAL_SHARES
+from calibration.grids import COVERED_FROM, DEFAULT_ITEMS, DEFAULT_VARIANTS, plain
 from calibration.judging import Claim
 from calibration.layouts import Layout
 from calibration.panels import fresh
@@ -38,10 +38,12 @@ class Study(NamedTuple):
 
 
 def in_quick(cell: Cell) -> bool:
-    """Whether a quick look takes in this cell: 200 and 500 items in the default number of variants, or 50 clusters."""
+    """Whether a quick look takes in this cell: 200 and 500 items in the default number of variants, or 50 clusters, and
+    of the sequential designs the default."""
     if cell.clusters:
         return cell.clusters == 50 and cell.layout == Layout.UNEVEN
-    return cell.items in (COVERED_FROM, DEFAULT_ITEMS) and cell.variants <= DEFAULT_VARIANTS
+    sized = cell.items in (COVERED_FROM, DEFAULT_ITEMS) and cell.variants <= DEFAULT_VARIANTS
+    return sized and cell.design in ("", DEFAULT)
 
 
 def _clean(cell: Cell) -> bool:
@@ -52,20 +54,15 @@ def _covered(cell: Cell) -> bool:
     return cell.items >= COVERED_FROM
 
 
-def _of_suites(cell: Cell) -> bool:
-    """Whether suites can have the design; of the others nothing is claimed."""
-    return cell.design in DESIGNS
+def _looked_at(cell: Cell) -> bool:
+    """Whether it is a sequential design that suites can have; of the peers beside nothing is claimed."""
+    return cell.design in DESIGNS and cell.design != FIXED
 
 
-def of_default_size(cell: Cell) -> bool:
-    """Whether a cell of the study of designs is of the default one, at the default sample or a larger one."""
-    return cell.design == DEFAULT and not cell.clusters and not cell.control_items and cell.items >= DEFAULT_ITEMS
-
-
-def _plain(cell: Cell) -> bool:
-    """Whether the sequential design's promise of fewer items is about this cell."""
-    plain = cell.leaked_share >= 0.10 or (cell.family in ("consistent", "guessers") and _clean(cell))
-    return of_default_size(cell) and plain and cell.leaked_share in SEQUENTIAL_SHARES
+def _saves(cell: Cell) -> bool:
+    """Whether the default sequential design promises to ask fewer items in this cell."""
+    independent = not cell.clusters and not cell.control_items
+    return cell.design == DEFAULT and independent and cell.items >= DEFAULT_ITEMS and plain(cell)
 
 
 def _power_claim(name: str, family: str, least: float) -> Claim:
@@ -194,7 +191,7 @@ STUDIES: Final[Mapping[str, Study]] = {
                 "sequential",
                 (Measure.ANY_LOOK_P,),
                 LARGEST_SIZE,
-                concerns=lambda cell: _of_suites(cell) and _clean(cell),
+                concerns=lambda cell: _looked_at(cell) and _clean(cell),
             ),
             Claim(
                 "the intervals at the stop of a sequential design, and at all its looks together, cover at least 93 %",
@@ -209,21 +206,21 @@ STUDIES: Final[Mapping[str, Study]] = {
                 ),
                 LEAST_COVERAGE,
                 at_least=True,
-                concerns=_of_suites,
+                concerns=_looked_at,
             ),
             Claim(
                 "a sequential design approves a model whose D is past the limit in at most 5 %",
                 "sequential",
                 (Measure.FALSELY_APPROVED,),
                 MOST_FALSELY_APPROVED,
-                concerns=_of_suites,
+                concerns=lambda cell: cell.design in PROMISED,
             ),
             Claim(
                 "the default sequential design asks at most 60 % of 500 items or more where a model is plain",
                 "sequential",
                 (Measure.ITEMS_ASKED,),
                 MOST_ITEMS_ASKED,
-                concerns=_plain,
+                concerns=_saves,
             ),
         ),
     ),

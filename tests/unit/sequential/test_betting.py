@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ from proctor.evidence.answers import FloatArray
 from proctor.evidence.planning.families import FAMILIES
 from proctor.evidence.planning.pattern_chances import pattern_chances
 from proctor.evidence.sequential.betting import (
+    Crossed,
+    SequenceBounds,
     crossed,
     inflation_crossed,
     inflation_sequence,
@@ -72,27 +75,29 @@ def test_the_truth_is_outside_at_any_time_in_at_most_a_twentieth(family: str, sh
 
 def test_bounds_are_where_a_value_begins_to_be_ruled_out() -> None:
     differences, canonical = (rows[0] for rows in drawn("guessers", 0.1, 1, 300, seed=6))
-    inflation, score = (
-        inflation_sequence(differences, level=LEVEL),
-        score_sequence(differences, canonical, level=LEVEL),
-    )
-    for t in (40, 150, 299):
-        for low, high, crosses in (
-            (
-                inflation.low[t] / 100,
-                inflation.high[t] / 100,
-                lambda value: inflation_crossed(differences, value, level=LEVEL),
-            ),
-            (score.low[t], score.high[t], lambda value: score_crossed(differences, canonical, value, level=LEVEL)),
-        ):
-            assert -1 < low < high < 1
+
+    def of_inflation(points: float) -> Crossed:
+        return inflation_crossed(differences, points / 100, level=LEVEL)
+
+    def of_score(score: float) -> Crossed:
+        return score_crossed(differences, canonical, score, level=LEVEL)
+
+    checked: list[tuple[SequenceBounds, Callable[[float], Crossed], float]] = [
+        (inflation_sequence(differences, level=LEVEL), of_inflation, 0.21),
+        (score_sequence(differences, canonical, level=LEVEL), of_score, 0.0011),
+    ]
+    for bounds, crosses, step in checked:
+        for t in (40, 150, 299):
+            low, high = float(bounds.low[t]), float(bounds.high[t])
+            assert low < high
             assert crosses(low).above[t]
             assert crosses(high).below[t]
             inside = crosses((low + high) / 2)
             assert not inside.above[t]
             assert not inside.below[t]
-            assert not crosses(low + 0.0021).above[t]
-            assert not crosses(high - 0.0021).below[t]
+            # The next place of the grid is not ruled out any more.
+            assert not crosses(low + step).above[t]
+            assert not crosses(high - step).below[t]
 
 
 def test_bounds_never_widen_and_the_estimate_comes_to_lie_within() -> None:
@@ -119,7 +124,7 @@ def test_bets_tuned_to_a_sample_are_narrower_at_its_end_than_those_of_who_knows_
 
 
 def test_many_audits_at_once_are_those_one_by_one() -> None:
-    differences, canonical = drawn("shared_luck", 0.05, 7, 120, seed=9)
+    differences, _ = drawn("shared_luck", 0.05, 7, 120, seed=9)
     scores = np.linspace(-0.3, 0.4, 7)
     together = crossed((1 + differences) / 2, (1 + scores) / 2, level=0.9)
     for place, score in enumerate(scores):

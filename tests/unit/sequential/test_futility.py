@@ -55,8 +55,8 @@ def test_among_models_of_which_nothing_is_known_it_comes_true_as_often_as_it_say
     last = (n * now + (total - n) * rest) / total
     half = reach(LOOKS[-1]) * one / math.sqrt(total)
     decides = (last + half <= ALLOWED) | (last - half > BLOCKED)
-    inflation = seen(0.0, one / math.sqrt(n), look)
-    moved = Interval(now, now + inflation.low, now + inflation.high)
+    half_now = reach(look) * one / math.sqrt(n)
+    moved = Interval(now, now - half_now, now + half_now)
     score = Interval(np.zeros(draws), np.full(draws, -1e-4), np.full(draws, 1e-4))
     said = decision_chance(moved, score, SCORING, GOVERNANCE, now=look, last=LOOKS[-1])
     for low, high in ((0.0, 0.15), (0.15, 0.4), (0.4, 0.7), (0.7, 1.0)):

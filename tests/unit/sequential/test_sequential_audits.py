@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from calibration.sequential import whole_clusters
 from proctor.domain.decision import DecisionOutcome
+from proctor.domain.estimate import Estimate
 from proctor.domain.evidence import Evidence, ProtocolEvidence, Verdict
 from proctor.domain.item import Item
 from proctor.domain.suite import Suite
@@ -45,8 +47,8 @@ class Plain(NamedTuple):
     n_items: int
     outcome: DecisionOutcome
     futile: bool
-    inflation: tuple[float | None, float | None, float | None]
-    score: tuple[float | None, float | None, float | None]
+    inflation: Estimate
+    score: Estimate
     p_values: tuple[float, ...]
 
 
@@ -89,14 +91,13 @@ def one_by_one(so_far: Sequence[Audits], place: int, looks: Sequence[Look], of: 
         inflation, score = Interval.of(held.inflation), Interval.of(held.score)
         chance = 1.0
         if inflation is not None and score is not None:
-            chance = float(
-                decision_chance(inflation, score, there.scoring, there.governance, now=look, last=looks[-1])
-            )
+            chance = float(decision_chance(inflation, score, there.scoring, there.governance, now=look, last=looks[-1]))
         p_values.append(held.p_value)
         futile = decision.outcome is DecisionOutcome.REVIEW and not look.last and chance < of.scoring.design.futility
         if decision.outcome is not DecisionOutcome.REVIEW or futile or look.last:
-            sides = [(one.value, one.low, one.high) for one in (held.inflation, held.score)]
-            return Plain(look.number, look.n_items, decision.outcome, futile, *sides, tuple(p_values))
+            return Plain(
+                look.number, look.n_items, decision.outcome, futile, held.inflation, held.score, tuple(p_values)
+            )
     raise AssertionError("no look was the last")
 
 
@@ -105,8 +106,8 @@ def hold(found: Stopped, place: int, plain: Plain, looks: Sequence[Look]) -> Non
     assert found.approved[place] == (plain.outcome is DecisionOutcome.APPROVE)
     assert found.blocked[place] == (plain.outcome is DecisionOutcome.BLOCK)
     assert found.futile[place] == plain.futile
-    for bounds, sides in ((found.inflation, plain.inflation), (found.score, plain.score)):
-        for side, expected in zip(bounds, sides, strict=True):
+    for bounds, estimate in ((found.inflation, plain.inflation), (found.score, plain.score)):
+        for side, expected in zip(bounds, (estimate.value, estimate.low, estimate.high), strict=True):
             if expected is not None:
                 assert side[place] == pytest.approx(expected, abs=1e-9)
     near = [abs(p / look.alpha - 1) < 0.1 for p, look in zip(plain.p_values, looks, strict=False)]
@@ -150,7 +151,7 @@ def test_each_look_has_the_items_of_the_one_before_and_further_ones() -> None:
     chances = pattern_chances(FAMILIES["beta_2_1"], 3)
     so_far = list(drawn_looks(chances, looks, audits=2_000, rng=np.random.default_rng(1)))
     assert [int(audits.n[0]) for audits in so_far] == [look.n_items for look in looks]
-    for before, after in zip(so_far, so_far[1:], strict=False):
+    for before, after in pairwise(so_far):
         assert (after.counts >= before.counts).all()
         step = after.counts - before.counts
         np.testing.assert_allclose(step.sum(axis=0) / step.sum(), chances, atol=0.02)

@@ -33,7 +33,7 @@ class Stopped(NamedTuple):
     rejected: BoolArray
     """Whether p was below its look's level at any look until the stop."""
     inflation: Bounds
-    """Score inflation at the stop, in points, at the level of its look; beside control items what goes beyond theirs."""
+    """Score inflation at the stop, in points, at the level of its look; beside control items what is beyond theirs."""
     score: Bounds
     """The Contamination Score at the stop, in the same way."""
 

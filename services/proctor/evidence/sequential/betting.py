@@ -1,10 +1,10 @@
 """Confidence sequences by betting: bounds that hold at every number of items together, however often one looks.
 
 Waudby-Smith and Ramdas (2024), "Estimating means of bounded random variables by betting", JRSS B 86, 1–27: the hedged
-capital process with the predictable plug-in bets of section 4.2 there. One bets that the mean is above m and one that it
-is below; where m is the mean, neither wealth grows 1/error-fold with a chance above error (Ville's inequality), at any
-time. No normal approximation is in it, and no looks need be planned. The price is width: beside the looks of
-`schedule`, which know how many items there are at most, it decides late (docs/sequential.md).
+capital process with predictable plug-in bets. One bets that the mean is above m and one that it is below; where m is
+the mean, neither wealth ever grows 1/error-fold with a chance above error (Ville's inequality). No normal approximation
+is in it, and no looks need be planned. The price is width: beside the looks of `schedule`, which know how many items
+there are at most, it decides late (docs/sequential.md).
 
 Items are taken to be independent, in the order in which they were asked. Clusters and control items have no sequence
 here.
