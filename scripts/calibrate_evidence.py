@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Simulate clean and contaminated models, and publish what every test and interval of Proctor does on them.
 
-Writes one CSV file a study and the plots to --out, and fills the tables of the document beside it, calibration.md.
+Writes one CSV file a study and the plots to --out, and fills the tables of the documents beside it, calibration.md and
+sequential.md.
 The figures of a cell follow from its name and the seed: other cells, the order and the number of jobs change nothing.
 
   scripts/calibrate_evidence.py --jobs 2                    # everything, about twenty minutes
@@ -112,10 +113,10 @@ def _simulate(name: str, options: argparse.Namespace) -> list[Row]:
 
 
 def _publish(out: Path | None, tables: Mapping[str, Sequence[Row]]) -> list[Verdict]:
-    """Judge all tables; write them into the folder, and fill the document of its name, if there is one.
+    """Judge all tables; write them into the folder, and fill the documents beside it, where there are any.
 
     Raises:
-        BadInputError: where there is no table, and where the document lacks a marker.
+        BadInputError: where there is no table, and where a document lacks a marker.
     """
     rows = [row for study in STUDIES for row in tables.get(study, ())]
     if not rows:
@@ -126,10 +127,13 @@ def _publish(out: Path | None, tables: Mapping[str, Sequence[Row]]) -> list[Verd
     out.mkdir(parents=True, exist_ok=True)
     for study, of_study in tables.items():
         (out / f"{study}.csv").write_text(as_csv(of_study, judged), encoding="utf-8")
-    page = out.with_name(f"{out.name}.md")
-    if page.is_file():
-        text = document.filled(page.read_text(encoding="utf-8"), document.sections(tables, verdicts))
-        page.write_text(text, encoding="utf-8")
+    pages = {
+        out.with_name(f"{out.name}.md"): document.sections(tables, verdicts),
+        out.with_name("sequential.md"): document.sequential_sections(tables),
+    }
+    for page, sections in pages.items():
+        if page.is_file():
+            page.write_text(document.filled(page.read_text(encoding="utf-8"), sections), encoding="utf-8")
     return verdicts
 
 

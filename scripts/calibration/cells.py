@@ -53,6 +53,15 @@ class Measure(StrEnum):
     PLAIN_SCORE = "Contamination Score, plain Fieller"
     UNCLUSTERED_INFLATION = "D, items taken as independent"
     BOOTSTRAP_INFLATION = "D, percentile bootstrap"
+    ITEMS_ASKED = "items asked"
+    """Of all that may be: shares, added up over audits and rounded."""
+    ANY_LOOK_P = "p below its look's level at a look until the stop"
+    INFLATION_AT_LOOKS = "D, at every look"
+    SCORE_AT_LOOKS = "Contamination Score, at every look"
+    FALSELY_APPROVED = "approved with D past the limit"
+    WHOLE_APPROVED = "whole sample asked: approved"
+    WHOLE_BLOCKED = "whole sample asked: blocked"
+    FUTILE = "stopped as futile"
 
 
 class Cell(NamedTuple):
@@ -75,6 +84,8 @@ class Cell(NamedTuple):
     clusters: int = 0
     layout: str = ""
     shared: float = SHARED
+    design: str = ""
+    """When it is looked, by a name of `calibration.designs`; empty outside of the study of designs."""
 
     @property
     def name(self) -> str:
@@ -132,6 +143,10 @@ class Tally:
         """Count `hits` of `trials`."""
         self._hits[measure] = self._hits.get(measure, 0) + int(hits)
         self._trials[measure] = self._trials.get(measure, 0) + trials
+
+    def hits(self, measure: Measure) -> int:
+        """How often it was seen so far."""
+        return self._hits.get(measure, 0)
 
     def rows(self, cell: Cell, seed: int) -> list[Row]:
         """One for each measure, in the order in which they were first seen."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from calibration import coverage_tables, rejection_tables
+from calibration import coverage_tables, rejection_tables, sequential_tables
 from calibration.cells import Measure, Row
+from calibration.designs import DEFAULT
 from calibration.judging import Verdict
 from calibration.layouts import LARGEST, SMALLEST, Layout
 from calibration.markdown import listed, percent, table
@@ -47,8 +48,22 @@ def sections(tables: Tables, verdicts: Sequence[Verdict]) -> dict[str, str]:
         "clusters": coverage_tables.clusters,
         "fresh": coverage_tables.fresh,
         "conformal": coverage_tables.conformal,
+        "sequential": sequential_tables.promises,
     }
     return written | {name: write(tables) for name, write in writers.items() if name in tables}
+
+
+def sequential_sections(tables: Tables) -> dict[str, str]:
+    """Text by section of the page on the sequential design; none where that is not simulated."""
+    if "sequential" not in tables:
+        return {}
+    return {
+        "decisions": sequential_tables.decisions(tables),
+        "items": sequential_tables.items(tables),
+        "promises": sequential_tables.promises(tables),
+        "designs": sequential_tables.designs(tables),
+        "clusters": sequential_tables.clusters(tables),
+    }
 
 
 def cell_words(row: Row) -> str:
@@ -62,6 +77,7 @@ def cell_words(row: Row) -> str:
     sizes = f"{cell.cluster_items}" if cell.layout == Layout.EVEN else f"{SMALLEST} to {LARGEST}, {cell.layout}"
     words += [f"{cell.clusters:,} clusters of {sizes}, {100 * cell.shared:g} % shared"] * (cell.clusters > 0)
     words += [counted(cell.reference_models, "reference model")] * (cell.reference_models > 0)
+    words += [cell.design] * (cell.design not in ("", DEFAULT))
     return ", ".join(words)
 
 

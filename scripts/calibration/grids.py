@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 from typing import Final
 
 import numpy as np
 
-from calibration.cells import NEARLY_DETERMINISTIC, Cell
+from calibration.cells import MODELS, NEARLY_DETERMINISTIC, Cell
+from calibration.designs import BETTING, DEFAULT, DESIGNS, FIXED, OPTSTOP
 from calibration.layouts import LARGEST, Layout, cluster_sizes
 from calibration.panels import RASCH
+from proctor.domain.suite import ScoringSection
 from proctor.evidence.planning.approval import TARGET, detectable_share, items_for_approval
-from proctor.evidence.planning.families import FAMILIES
+from proctor.evidence.planning.families import FAMILIES, RECALL
 from proctor.evidence.planning.simulated_audits import Limits
 
 ITEMS: Final = (50, 100, 200, 500, 1_000)
@@ -26,6 +29,14 @@ GATE_SHARES: Final = (0.0, 0.02, 0.05, 0.10, 0.20)
 COVERAGE_SHARES: Final = (0.0, 0.02, 0.10)
 #: Where coverage is counted, hardly varying answers are the hard case.
 COVERAGE_FAMILIES: Final = (*FAMILIES, NEARLY_DETERMINISTIC.name)
+#: Clean, and leaked as models of the sequential design's promises are.
+SEQUENTIAL_SHARES: Final = (0.0, 0.05, 0.10, 0.20)
+#: Items and variants of the design that suites have by default; at the middle one designs are compared.
+SEQUENTIAL_SIZES: Final = ((200, 3), (500, 3), (1_000, 3), (500, 9))
+#: Besides, at the default size, for the curves.
+SEQUENTIAL_CURVE: Final = (0.02, 0.03, 0.075, 0.15)
+#: Fixed designs of fewer items, beside designs that ask as many on average.
+FEWER_ITEMS: Final = (200, 250, 300)
 #: What a rewording costs a clean model where control items are to mend it: two points.
 REWORDING_COST = 0.02
 #: Seed of the searches that say which cells to simulate; the cells have their own.
@@ -143,3 +154,47 @@ def fresh_cells() -> list[Cell]:
         # The bootstrap of a large panel over many items is slow, and shows nothing that the smaller ones do not.
         if (items, models) != (DEFAULT_ITEMS, 20)
     ]
+
+
+def sequential_cells() -> list[Cell]:
+    """The default sequential design at every size, in clusters and with control items; others at the default size."""
+    sized = [
+        Cell("sequential", family, items, variants, leaked_share=share, design=DEFAULT)
+        for (items, variants), family in product(SEQUENTIAL_SIZES, COVERAGE_FAMILIES)
+        for share in (*SEQUENTIAL_SHARES, share_at_limit(family))
+    ]
+    curves = [
+        Cell("sequential", family, DEFAULT_ITEMS, DEFAULT_VARIANTS, leaked_share=share, design=DEFAULT)
+        for family, share in product(FAMILIES, SEQUENTIAL_CURVE)
+    ]
+    others = [
+        Cell("sequential", family, items, DEFAULT_VARIANTS, leaked_share=share, design=design)
+        for design, items in _other_designs()
+        for family in COVERAGE_FAMILIES
+        for share in (*SEQUENTIAL_SHARES, share_at_limit(family))
+    ]
+    clustered = [cell._replace(study="sequential", design=DEFAULT) for cell in cluster_cells() if cell.variants > 1]
+    at_limit = [
+        cell._replace(leaked_share=share_at_limit(cell.family)) for cell in clustered if cell.leaked_share == 0.10
+    ]
+    controlled = [cell._replace(study="sequential", design=DEFAULT) for cell in control_cells()]
+    return sized + curves + others + clustered + at_limit + controlled
+
+
+def _other_designs() -> list[tuple[str, int]]:
+    names = [name for name in (*DESIGNS, *BETTING, *OPTSTOP) if name not in (DEFAULT, FIXED)]
+    return [(name, DEFAULT_ITEMS) for name in names] + [(FIXED, items) for items in FEWER_ITEMS]
+
+
+def share_at_limit(family: str) -> float:
+    """The leaked share, to four digits, at which the true D is just past the limit within which a suite approves."""
+    model, limit = MODELS[family], ScoringSection().max_allowed_contaminated_items_pct / 100
+    otherwise = model.accuracy if model.unknown_chance is None else model.unknown_chance
+    share = math.ceil(10_000 * limit / (RECALL - otherwise)) / 10_000
+    return share if model.inflation(share) > limit else share + 0.0001
+
+
+def plain(cell: Cell) -> bool:
+    """Whether a sequential design is to save its share here: a plainly clean family, or a leak of 10 % or more."""
+    clean = cell.family in ("consistent", "guessers") and not cell.leaked_share
+    return cell.leaked_share in SEQUENTIAL_SHARES and (clean or cell.leaked_share >= 0.10)

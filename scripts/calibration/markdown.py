@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from scipy import special
+
 from calibration.cells import MODELS, Measure, Row
 
 
 def percent(rate: float) -> str:
     """With one decimal: what 2,000 replications are worth."""
     return f"{100 * rate:.1f}"
+
+
+def with_interval(row: Row) -> str:
+    """A rate in percent with its exact 95 % interval (Clopper and Pearson 1934, Biometrika 26, 404–413)."""
+    hits, misses = row.hits, row.trials - row.hits
+    low = float(special.betaincinv(hits, misses + 1, 0.025)) if hits else 0.0
+    high = float(special.betaincinv(hits + 1, misses, 0.975)) if misses else 1.0
+    return f"{percent(row.rate)} [{percent(low)}, {percent(high)}]"
 
 
 def rate_at(rows: Iterable[Row], family: str, items: int, variants: int, share: float) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from calibration.cells import MODELS, Measure, Row
+from calibration.cells import MODELS, Cell, Measure, Row
 from calibration.coverage_tables import CLAIMED
+from calibration.designs import DEFAULT
 from calibration.forms import Scale, Series, Strip, line_chart, strip_chart
-from calibration.grids import DEFAULT_ITEMS, DEFAULT_VARIANTS
-from calibration.studies import LARGEST_SIZE, LEAST_COVERAGE
+from calibration.grids import DEFAULT_ITEMS, DEFAULT_VARIANTS, SEQUENTIAL_CURVE, SEQUENTIAL_SHARES
+from calibration.studies import LARGEST_SIZE, LEAST_COVERAGE, MOST_ITEMS_ASKED
+from proctor.evidence.planning.families import FAMILIES
 from proctor.studies.charts import chart_style
 
 _COVERAGE_LINES: Final = {
@@ -113,6 +115,32 @@ def approval(rows: Sequence[Row]) -> str:
     )
 
 
+def sequential(rows: Sequence[Row]) -> str:
+    """Items that the default sequential design asks, against the leaked share, at the default size."""
+    series = []
+    for family in [family for family in _families(rows) if family in FAMILIES]:
+        points = sorted(
+            (100 * row.cell.leaked_share, 100 * row.rate)
+            for row in rows
+            if row.cell == _default(family, row.cell.leaked_share)
+            and row.measure is Measure.ITEMS_ASKED
+            and row.cell.leaked_share in (*SEQUENTIAL_SHARES, *SEQUENTIAL_CURVE)
+        )
+        series.append(Series(MODELS[family].title, tuple(points)))
+    return line_chart(
+        f"Items that a sequential audit asks on average, of {DEFAULT_ITEMS}: the default design",
+        "dashed: the 60 % that are promised of plain models",
+        series,
+        Scale("leaked items, %", (0.0, 5.0, 10.0, 15.0, 20.0)),
+        Scale("items asked, %", _PERCENT_TICKS),
+        limit=100 * MOST_ITEMS_ASKED,
+    )
+
+
+def _default(family: str, share: float) -> Cell:
+    return Cell("sequential", family, DEFAULT_ITEMS, DEFAULT_VARIANTS, leaked_share=share, design=DEFAULT)
+
+
 def _families(rows: Sequence[Row]) -> list[str]:
     present = {row.cell.family for row in rows}
     return [family for family in MODELS if family in present]
@@ -123,4 +151,5 @@ _PLOTS: Final = (
     ("power", "power.svg", power),
     ("coverage", "coverage.svg", coverage),
     ("gate", "approval.svg", approval),
+    ("sequential", "sequential.svg", sequential),
 )

@@ -11,16 +11,20 @@ from calibration import grids
 from calibration.cells import Cell, Measure, Tally
 from calibration.clustering import clustered, future_batch
 from calibration.coverage import channel_coverage, comparison_coverage
+from calibration.designs import DEFAULT, DESIGNS, FIXED, PROMISED
 from calibration.further import control, replicates
 from calibration.gates import gate
-from calibration.grids import COVERED_FROM, DEFAULT_ITEMS, DEFAULT_VARIANTS
+from calibration.grids import COVERED_FROM, DEFAULT_ITEMS, DEFAULT_VARIANTS, plain
 from calibration.judging import Claim
 from calibration.layouts import Layout
 from calibration.panels import fresh
 from calibration.rejection import rejections
+from calibration.sequential import designed
 
 #: The size that is allowed at a nominal 0.05, and the coverage that is required at a nominal 0.95.
 LARGEST_SIZE, LEAST_COVERAGE = 0.06, 0.93
+#: False approvals that are allowed of a sequential design, and the share of the items that the default one may ask.
+MOST_FALSELY_APPROVED, MOST_ITEMS_ASKED = 0.05, 0.60
 
 
 class Study(NamedTuple):
@@ -34,10 +38,12 @@ class Study(NamedTuple):
 
 
 def in_quick(cell: Cell) -> bool:
-    """Whether a quick look takes in this cell: 200 and 500 items in the default number of variants, or 50 clusters."""
+    """Whether a quick look takes in this cell: 200 and 500 items in the default number of variants, or 50 clusters, and
+    of the sequential designs the default."""
     if cell.clusters:
         return cell.clusters == 50 and cell.layout == Layout.UNEVEN
-    return cell.items in (COVERED_FROM, DEFAULT_ITEMS) and cell.variants <= DEFAULT_VARIANTS
+    sized = cell.items in (COVERED_FROM, DEFAULT_ITEMS) and cell.variants <= DEFAULT_VARIANTS
+    return sized and cell.design in ("", DEFAULT)
 
 
 def _clean(cell: Cell) -> bool:
@@ -46,6 +52,17 @@ def _clean(cell: Cell) -> bool:
 
 def _covered(cell: Cell) -> bool:
     return cell.items >= COVERED_FROM
+
+
+def _looked_at(cell: Cell) -> bool:
+    """Whether it is a sequential design that suites can have; of the peers beside nothing is claimed."""
+    return cell.design in DESIGNS and cell.design != FIXED
+
+
+def _saves(cell: Cell) -> bool:
+    """Whether the default sequential design promises to ask fewer items in this cell."""
+    independent = not cell.clusters and not cell.control_items
+    return cell.design == DEFAULT and independent and cell.items >= DEFAULT_ITEMS and plain(cell)
 
 
 def _power_claim(name: str, family: str, least: float) -> Claim:
@@ -162,6 +179,48 @@ STUDIES: Final[Mapping[str, Study]] = {
                 (Measure.INFLATION, Measure.SCORE, Measure.CANONICAL, Measure.REWORDED),
                 LEAST_COVERAGE,
                 at_least=True,
+            ),
+        ),
+    ),
+    "sequential": Study(
+        grids.sequential_cells,
+        designed,
+        (
+            Claim(
+                "a sequential design rejects a clean model at any look until its stop in at most 6 %",
+                "sequential",
+                (Measure.ANY_LOOK_P,),
+                LARGEST_SIZE,
+                concerns=lambda cell: _looked_at(cell) and _clean(cell),
+            ),
+            Claim(
+                "the intervals at the stop of a sequential design, and at all its looks together, cover at least 93 %",
+                "sequential",
+                (
+                    Measure.INFLATION,
+                    Measure.SCORE,
+                    Measure.EXCESS,
+                    Measure.EXCESS_SCORE,
+                    Measure.INFLATION_AT_LOOKS,
+                    Measure.SCORE_AT_LOOKS,
+                ),
+                LEAST_COVERAGE,
+                at_least=True,
+                concerns=_looked_at,
+            ),
+            Claim(
+                "a sequential design approves a model whose D is past the limit in at most 5 %",
+                "sequential",
+                (Measure.FALSELY_APPROVED,),
+                MOST_FALSELY_APPROVED,
+                concerns=lambda cell: cell.design in PROMISED,
+            ),
+            Claim(
+                "the default sequential design asks at most 60 % of 500 items or more where a model is plain",
+                "sequential",
+                (Measure.ITEMS_ASKED,),
+                MOST_ITEMS_ASKED,
+                concerns=_saves,
             ),
         ),
     ),

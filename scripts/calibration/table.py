@@ -17,7 +17,7 @@ from proctor.domain.errors import BadInputError
 
 _COUNTED = ("measure", "hits", "trials", "rate", "seed", "bound", "p", "p_holm", "holds")
 #: Fields that stand in the tables of those studies alone that set them, so that a field more leaves other tables alone.
-_LATER = ("clusters", "layout", "shared")
+_LATER = ("clusters", "layout", "shared", "design")
 _TYPES: dict[str, type[Any]] = get_type_hints(Cell)
 
 

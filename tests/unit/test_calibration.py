@@ -13,15 +13,19 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from calibration import clustering, coverage, document, plots, rejection
+from calibration import clustering, coverage, document, plots, rejection, sequential
 from calibration.cells import Cell, Measure, Row
+from calibration.coverage import Truth
+from calibration.grids import sequential_cells
 from calibration.judging import Claim, Verdict, judge
 from calibration.layouts import Layout, cluster_sizes
+from calibration.markdown import percent, with_interval
 from calibration.running import run, run_cell
 from calibration.studies import CLAIMS, STUDIES
 from calibration.table import as_csv, read
@@ -32,6 +36,7 @@ from proctor.evidence.clusters import Clusters
 from proctor.evidence.intervals import PairMoments, PairSums
 from proctor.evidence.perturbation.channel import perturbation_evidence
 from proctor.evidence.planning.families import FAMILIES, Simulated
+from proctor.evidence.sequential.schedule import Look, schedule
 from tests.support import REPOSITORY
 
 SCRIPTS = REPOSITORY / "scripts"
@@ -113,6 +118,49 @@ def test_without_pseudo_clusters_the_harness_goes_red(monkeypatch: pytest.Monkey
     assert min(chances([cell], audits=3_000)) > BY_CHANCE
     monkeypatch.setattr(clustering, "clustered_test", plain)
     assert min(chances([cell], audits=3_000)) < BY_CHANCE
+
+
+def test_sequential_designs_hold_what_is_claimed() -> None:
+    cells = [
+        Cell("sequential", "shared_luck", 500, 3, design="pocock"),
+        Cell("sequential", "consistent", 500, 3, leaked_share=0.0516, design="obrien_fleming"),
+        Cell("sequential", "consistent", 500, 3, leaked_share=0.10, design="pocock"),
+        Cell("sequential", "beta_4_1", 400, 3, cluster_items=2, clusters=200, layout="even", design="pocock"),
+        Cell("sequential", "guessers", 500, 3, leaked_share=0.10, cost=0.02, control_items=200, design="pocock"),
+    ]
+    assert min(chances(cells, audits=1_000)) > BY_CHANCE
+
+
+@pytest.mark.parametrize("measure", [Measure.ANY_LOOK_P, Measure.INFLATION_AT_LOOKS])
+def test_looks_at_the_plain_levels_turn_the_harness_red(monkeypatch: pytest.MonkeyPatch, measure: Measure) -> None:
+    def plain(*arguments: Any, level: float, alpha: float) -> tuple[Look, ...]:
+        looks = schedule(*arguments, level=level, alpha=alpha)
+        return tuple(look._replace(level=level, alpha=alpha) for look in looks)
+
+    monkeypatch.setattr(sequential, "schedule", plain)
+    cell = Cell("sequential", "together", 500, 3, design="pocock, futility 0")
+    (row,) = [row for row in run_cell(cell, replications=2_000, seed=1) if row.measure is measure]
+    assert next(claim.p_value(row) for claim in CLAIMS if claim.covers(row)) < BY_CHANCE
+
+
+def test_a_sequential_audit_never_asks_more_than_its_sample(published: dict[str, list[Row]]) -> None:
+    asked = [row for row in published["sequential"] if row.measure is Measure.ITEMS_ASKED]
+    assert max(row.rate for row in asked) <= 1.0
+    assert all(row.rate == 1.0 for row in asked if row.cell.design == "fixed")
+
+
+def test_the_published_designs_are_all_that_are_promised(published: dict[str, list[Row]]) -> None:
+    cells = {row.cell for row in published["sequential"]}
+    assert cells == set(sequential_cells())
+    at_limit = {cell.family for cell in cells if 0.05 < Truth.of(cell).inflation < 0.0501 and cell.design == "pocock"}
+    assert at_limit >= set(FAMILIES), "false approvals are most frequent just past the limit"
+
+
+def test_a_rate_stands_beside_its_exact_interval() -> None:
+    for hits, trials in ((0, 50), (3, 50), (50, 50), (97, 2_000)):
+        theirs = stats.binomtest(hits, trials).proportion_ci(method="exact")
+        row = Row(Cell("size", "guessers", 50, 3), Measure.DEFAULT_P, hits, trials, 0)
+        assert with_interval(row) == f"{percent(row.rate)} [{percent(theirs.low)}, {percent(theirs.high)}]"
 
 
 def test_a_table_without_clusters_is_written_as_before_there_were_any(published: dict[str, list[Row]]) -> None:
@@ -270,6 +318,8 @@ def test_the_published_files_are_what_the_script_writes_from_the_counts(publishe
         assert published_plot == drawn, "another matplotlib? scripts/calibrate_evidence.py --redraw"
     page = PUBLISHED.with_suffix(".md").read_text(encoding="utf-8")
     assert page == document.filled(page, document.sections(published, verdicts))
+    page = PUBLISHED.with_name("sequential.md").read_text(encoding="utf-8")
+    assert page == document.filled(page, document.sequential_sections(published))
 
 
 def _calibrate(*arguments: str, first_on_path: Path | None = None) -> subprocess.CompletedProcess[str]:

@@ -26,6 +26,7 @@ PACKAGE = Path(proctor.__file__).parent
 WAITING = frozenset(
     {
         "proctor.evidence.protocol.conformal",
+        "proctor.evidence.sequential.betting",
         "proctor.perturbation.strategies.delete",
         "proctor.perturbation.symbolic",
     }

@@ -13,7 +13,7 @@ import numpy as np
 
 from proctor.evidence.answers import BoolArray, FloatArray, IntArray
 from proctor.evidence.planning.controlled_audits import ControlledAudits
-from proctor.evidence.planning.simulated_audits import Limits, SimulatedAudits
+from proctor.evidence.planning.simulated_audits import Bounds, Limits, SimulatedAudits
 from proctor.evidence.sequential.futility import Interval, decision_chance
 from proctor.evidence.sequential.schedule import Look
 
@@ -32,6 +32,10 @@ class Stopped(NamedTuple):
     """Stopped for review before the last look."""
     rejected: BoolArray
     """Whether p was below its look's level at any look until the stop."""
+    inflation: Bounds
+    """Score inflation at the stop, in points, at the level of its look; beside control items what is beyond theirs."""
+    score: Bounds
+    """The Contamination Score at the stop, in the same way."""
 
 
 def at_look(limits: Limits, look: Look) -> Limits:
@@ -48,32 +52,45 @@ def stopped(looks: Sequence[Look], so_far: Iterable[Audits], limits: Limits, *, 
         so_far: the audits at each look, with all that was asked by then; the same audits in the same order each time.
         limits: of the suite, with the levels of all looks together.
         futility: chance of a decision below which an audit stops.
+
+    Raises:
+        ValueError: without a look, or where there are not as many audits as looks.
     """
     result: Stopped | None = None
     for look, audits in zip(looks, so_far, strict=True):
         there = at_look(limits, look)
+        level = there.scoring.confidence_level
+        inflation, score = audits.inflation(level), audits.contamination_score(level)
         approved, blocked = audits.decisions(there)
         if result is None:
-            none = np.zeros(approved.shape, dtype=np.bool_)
-            result = Stopped(
-                np.zeros(none.shape, dtype=np.int64), np.zeros(none.shape, dtype=np.int64),
-                none.copy(), none.copy(), none.copy(), none.copy(),
-            )  # fmt: skip
+            result = _none_stopped(approved.size)
         going = result.look == 0
         result.rejected[going] |= audits.significant(there.scoring.significance_alpha, exact=False)[going]
-        futile = _chance(audits, there, look, looks[-1]) < futility
+        chance = decision_chance(
+            Interval(*inflation), Interval(*score), there.scoring, there.governance, now=look, last=looks[-1]
+        )
+        futile = (chance < futility) & (not look.last)
         ends = going & (approved | blocked | futile | look.last)
         result.look[ends], result.n_items[ends] = look.number, look.n_items
         result.approved[ends], result.blocked[ends] = approved[ends], blocked[ends]
-        result.futile[ends] = (futile & ~approved & ~blocked & (not look.last))[ends]
-    assert result is not None
+        result.futile[ends] = (futile & ~approved & ~blocked)[ends]
+        for found, kept in ((inflation, result.inflation), (score, result.score)):
+            for side, kept_side in zip(found, kept, strict=True):
+                kept_side[ends] = side[ends]
+    if result is None:
+        raise ValueError("a design without a look stops nothing")
     return result
 
 
-def _chance(audits: Audits, limits: Limits, look: Look, last: Look) -> FloatArray:
-    level = limits.scoring.confidence_level
-    bounds = Interval(*audits.inflation(level)), Interval(*audits.contamination_score(level))
-    return decision_chance(*bounds, limits.scoring, limits.governance, now=look, last=last)
+def _none_stopped(audits: int) -> Stopped:
+    def no() -> BoolArray:
+        return np.zeros(audits, dtype=np.bool_)
+
+    def unknown() -> Bounds:
+        return Bounds(*(np.full(audits, np.nan) for _ in Bounds._fields))
+
+    zeros = np.zeros(audits, dtype=np.int64)
+    return Stopped(zeros, zeros.copy(), no(), no(), no(), no(), unknown(), unknown())
 
 
 def drawn_looks(
