@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -15,11 +14,16 @@ from calibration.itemwise import by_betting, by_optstop
 from calibration.layouts import Layout, cluster_sizes
 from calibration.rejection import SCORING
 from proctor.domain.suite_design import DesignSection
-from proctor.evidence.answers import BoolArray, IntArray
-from proctor.evidence.planning.clustered_audits import ClusteredAudits
-from proctor.evidence.planning.controlled_audits import ControlledAudits
+from proctor.evidence.answers import BoolArray
 from proctor.evidence.planning.pattern_chances import pattern_chances
-from proctor.evidence.planning.sequential_audits import Audits, drawn_looks, stopped
+from proctor.evidence.planning.sequential_audits import (
+    Audits,
+    drawn_clustered_looks,
+    drawn_controlled_looks,
+    drawn_looks,
+    stopped,
+    whole_clusters,
+)
 from proctor.evidence.planning.simulated_audits import Bounds, Decisions, Limits
 from proctor.evidence.sequential.schedule import Look, look_sizes, schedule
 
@@ -124,48 +128,13 @@ def _audits(
         sizes = rng.permutation(cluster_sizes(Layout(cell.layout), cell.clusters, cell.cluster_items))
         ends = whole_clusters(sizes, look_sizes(design, cell.items))
         looks = _schedule(design, [int(sizes[:end].sum()) for end in ends])
-        clustered = (
-            ClusteredAudits.simulate(chances, sizes[begin:end], audits=replications, rng=rng, shared=cell.shared)
-            for begin, end in pairwise((0, *ends))
-        )
-        return looks, _joined(clustered)
+        return looks, drawn_clustered_looks(chances, sizes, ends, audits=replications, rng=rng, shared=cell.shared)
     looks = _schedule(design, look_sizes(design, cell.items))
-    benchmark = drawn_looks(chances, looks, audits=replications, rng=rng)
     if not cell.control_items:
-        return looks, benchmark
+        return looks, drawn_looks(chances, looks, audits=replications, rng=rng)
     clean = pattern_chances(cell.model, cell.variants, cost=cell.cost)
-    beside = [look._replace(n_items=round(look.information * cell.control_items)) for look in looks]
-    controls = drawn_looks(clean, beside, audits=replications, rng=rng)
-    return looks, (ControlledAudits(*both) for both in zip(benchmark, controls, strict=True))
+    return looks, drawn_controlled_looks(chances, clean, looks, cell.control_items, audits=replications, rng=rng)
 
 
 def _schedule(design: DesignSection, sizes: Sequence[int]) -> tuple[Look, ...]:
     return schedule(design, sizes, level=SCORING.confidence_level, alpha=SCORING.significance_alpha)
-
-
-def whole_clusters(sizes: IntArray, wanted: Sequence[int]) -> list[int]:
-    """How many whole clusters each look has, ascending: those that end nearest to the items that it wants.
-
-    Args:
-        sizes: of the clusters in the order in which they are asked, shape (G,).
-        wanted: items of each look, the last all of them.
-    """
-    items = np.concatenate([[0], np.cumsum(sizes)])
-    # Of two ends that are as near the later one, as `item_order.cut_at` has it.
-    nearest = (sizes.size - int(np.argmin(np.abs(items[::-1] - want))) for want in wanted)
-    return [end for end in dict.fromkeys(nearest) if end]
-
-
-def _joined(parts: Iterable[ClusteredAudits]) -> Iterator[ClusteredAudits]:
-    so_far: ClusteredAudits | None = None
-    for part in parts:
-        if so_far is None:
-            so_far = part
-        else:
-            so_far = ClusteredAudits(
-                so_far.counts + part.counts,
-                np.concatenate([so_far.sizes, part.sizes]),
-                np.concatenate([so_far.d, part.d], axis=1),
-                np.concatenate([so_far.b, part.b], axis=1),
-            )
-        yield so_far

@@ -269,7 +269,16 @@ def plan_audit(
         exposure=exposure_of_dataset(suite.dataset.benchmark_name, suite.dataset.hub_id),
         clusters=None if clusters is None else clusters.counted,
         control=n_control,
-        sequential=plan_sequential(suite, others.values(), n, own, limits, audits=min(audits, SEQUENTIAL_AUDITS)),
+        sequential=plan_sequential(
+            suite,
+            others.values(),
+            n,
+            own,
+            limits,
+            audits=min(audits, SEQUENTIAL_AUDITS),
+            clusters=clusters,
+            control_items=0 if control is None else n_control,
+        ),
     )
 
 

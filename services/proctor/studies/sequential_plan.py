@@ -9,9 +9,17 @@ import numpy as np
 
 from proctor.domain.suite import Suite
 from proctor.domain.suite_design import DesignSection
+from proctor.evidence.planning.clustered_audits import ClusterSizes
 from proctor.evidence.planning.families import Family
 from proctor.evidence.planning.pattern_chances import largest_leaked_share, pattern_chances
-from proctor.evidence.planning.sequential_audits import drawn_looks, stopped
+from proctor.evidence.planning.sequential_audits import (
+    Audits,
+    drawn_clustered_looks,
+    drawn_controlled_looks,
+    drawn_looks,
+    stopped,
+    whole_clusters,
+)
 from proctor.evidence.planning.simulated_audits import Limits
 from proctor.evidence.sequential.schedule import Look, look_sizes, schedule
 
@@ -19,6 +27,9 @@ from proctor.evidence.sequential.schedule import Look, look_sizes, schedule
 LEAKS: Final = (0.0, 0.05, 0.10, 0.20)
 #: Simulated audits for each figure: shares have a standard error of 1.6 percentage points at most.
 AUDITS: Final = 1_000
+#: Clusters that are drawn for one figure, where that leaves `_FEWEST_AUDITS` or more.
+_CLUSTERS_DRAWN: Final = 500_000
+_FEWEST_AUDITS: Final = 100
 _SEED: Final = 1
 
 
@@ -56,9 +67,17 @@ class SequentialPlan(NamedTuple):
 
 
 def plan_sequential(
-    suite: Suite, families: Iterable[Family], n_items: int, variants: int, limits: Limits, *, audits: int = AUDITS
+    suite: Suite,
+    families: Iterable[Family],
+    n_items: int,
+    variants: int,
+    limits: Limits,
+    *,
+    audits: int = AUDITS,
+    clusters: ClusterSizes | None = None,
+    control_items: int = 0,
 ) -> SequentialPlan | None:
-    """Simulate both designs on the same answers, of independent items.
+    """Simulate both designs on the same answers.
 
     Args:
         suite: whose design is taken where it is sequential, else the default one.
@@ -67,6 +86,8 @@ def plan_sequential(
         variants: rewordings of each.
         limits: of the suite.
         audits: simulated ones for each figure.
+        clusters: that the items come in; None where each is one of its own.
+        control_items: beside them, which come in the shares of the looks. Not beside clusters.
 
     Returns:
         None where the suite has what no sequential design is made for (`Suite.asked_whole`).
@@ -76,7 +97,14 @@ def plan_sequential(
     own = suite.scoring.design
     design = own if own.sequential else DesignSection(kind="sequential")
     levels = {"level": suite.scoring.confidence_level, "alpha": suite.scoring.significance_alpha}
-    looks = schedule(design, look_sizes(design, n_items), **levels)
+    sizes, ends = None, list[int]()
+    wanted = look_sizes(design, n_items)
+    if clusters is not None:
+        sizes = np.random.default_rng(_SEED).permutation(clusters.of_items(n_items))
+        ends = whole_clusters(sizes, wanted)
+        wanted = tuple(int(sizes[:end].sum()) for end in ends)
+        audits = min(audits, max(_FEWEST_AUDITS, _CLUSTERS_DRAWN // sizes.size))
+    looks = schedule(design, wanted, **levels)
     (whole,) = schedule(DesignSection(), (n_items,), **levels)
     rows = list[SequentialRow]()
     for number, family in enumerate(families):
@@ -85,7 +113,14 @@ def plan_sequential(
                 continue
             rng = np.random.default_rng([_SEED, number, round(1000 * leak)])
             chances = pattern_chances(family, variants, leaked_share=leak)
-            drawn = list(drawn_looks(chances, looks, audits=audits, rng=rng))
+            drawn: list[Audits]
+            if sizes is not None:
+                drawn = list(drawn_clustered_looks(chances, sizes, ends, audits=audits, rng=rng))
+            elif control_items:
+                clean = pattern_chances(family, variants)
+                drawn = list(drawn_controlled_looks(chances, clean, looks, control_items, audits=audits, rng=rng))
+            else:
+                drawn = list(drawn_looks(chances, looks, audits=audits, rng=rng))
             found = stopped(looks, drawn, limits, futility=design.futility)
             fixed = stopped((whole,), drawn[-1:], limits, futility=0.0)
             rows.append(

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from calibration.sequential import whole_clusters
 from proctor.domain.decision import DecisionOutcome
 from proctor.domain.estimate import Estimate
 from proctor.domain.evidence import Evidence, ProtocolEvidence, Verdict
@@ -22,7 +21,7 @@ from proctor.evidence.perturbation.held import Held
 from proctor.evidence.planning.controlled_audits import ControlledAudits
 from proctor.evidence.planning.families import FAMILIES
 from proctor.evidence.planning.pattern_chances import pattern_chances
-from proctor.evidence.planning.sequential_audits import Audits, Stopped, drawn_looks, stopped
+from proctor.evidence.planning.sequential_audits import Audits, Stopped, drawn_looks, stopped, whole_clusters
 from proctor.evidence.planning.simulated_audits import Limits, SimulatedAudits
 from proctor.evidence.sequential.futility import Interval, decision_chance
 from proctor.evidence.sequential.item_order import cut_at

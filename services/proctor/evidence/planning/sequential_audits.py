@@ -7,11 +7,13 @@ the items so far; a test holds the two together audit by audit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from proctor.evidence.answers import BoolArray, FloatArray, IntArray
+from proctor.evidence.planning.clustered_audits import SHARED, ClusteredAudits
 from proctor.evidence.planning.controlled_audits import ControlledAudits
 from proctor.evidence.planning.simulated_audits import Bounds, Limits, SimulatedAudits
 from proctor.evidence.sequential.futility import Interval, decision_chance
@@ -109,3 +111,73 @@ def drawn_looks(
         further = rng.multinomial(look.n_items - asked, chances.ravel(), size=audits)
         counts, asked = counts + further.reshape(counts.shape), look.n_items
         yield SimulatedAudits(counts)
+
+
+def drawn_controlled_looks(
+    chances: FloatArray,
+    clean: FloatArray,
+    looks: Sequence[Look],
+    control_items: int,
+    *,
+    audits: int,
+    rng: np.random.Generator,
+) -> Iterator[ControlledAudits]:
+    """The same beside control items, which come in the shares of the looks and are answered as `clean` says."""
+    benchmark = drawn_looks(chances, looks, audits=audits, rng=rng)
+    beside = [look._replace(n_items=round(look.information * control_items)) for look in looks]
+    controls = drawn_looks(clean, beside, audits=audits, rng=rng)
+    return (ControlledAudits(*both) for both in zip(benchmark, controls, strict=True))
+
+
+def drawn_clustered_looks(
+    chances: FloatArray,
+    sizes: IntArray,
+    ends: Sequence[int],
+    *,
+    audits: int,
+    rng: np.random.Generator,
+    shared: float = SHARED,
+) -> Iterator[ClusteredAudits]:
+    """The same with items in clusters, of which each look has the first so many.
+
+    Args:
+        chances: of each pattern of answers, from `pattern_chances`.
+        sizes: of the clusters in the order in which they are asked, shape (G,).
+        ends: clusters of each look, from `whole_clusters`.
+        audits: how many.
+        rng: source of randomness.
+        shared: chance that an item's answers are its cluster's.
+    """
+    parts = (
+        ClusteredAudits.simulate(chances, sizes[begin:end], audits=audits, rng=rng, shared=shared)
+        for begin, end in pairwise((0, *ends))
+    )
+    return _joined(parts)
+
+
+def whole_clusters(sizes: IntArray, wanted: Sequence[int]) -> list[int]:
+    """How many whole clusters each look has, ascending: those that end nearest to the items that it wants.
+
+    Args:
+        sizes: of the clusters in the order in which they are asked, shape (G,).
+        wanted: items of each look, the last all of them.
+    """
+    items = np.concatenate([[0], np.cumsum(sizes)])
+    # Of two ends that are as near the later one, as `item_order.cut_at` has it.
+    nearest = (sizes.size - int(np.argmin(np.abs(items[::-1] - want))) for want in wanted)
+    return [end for end in dict.fromkeys(nearest) if end]
+
+
+def _joined(parts: Iterable[ClusteredAudits]) -> Iterator[ClusteredAudits]:
+    so_far: ClusteredAudits | None = None
+    for part in parts:
+        if so_far is None:
+            so_far = part
+        else:
+            so_far = ClusteredAudits(
+                so_far.counts + part.counts,
+                np.concatenate([so_far.sizes, part.sizes]),
+                np.concatenate([so_far.d, part.d], axis=1),
+                np.concatenate([so_far.b, part.b], axis=1),
+            )
+        yield so_far
