@@ -77,8 +77,9 @@ def _extent(judged: Sequence[Judged]) -> str:
         if any(one.cell.kind == kind and one.cell.leak == NONE for one in judged)
     }
     words = "; ".join(f"{KINDS[kind].title}: {gap:.1f}" for kind, gap in gaps.items())
+    by_seed = ", ".join(f"{sum(one.cell.seed == seed for one in judged)} of seed {seed}" for seed in seeds)
     return (
-        f"{len(judged)} cells, of {'seed' if len(seeds) == 1 else 'seeds'} {', '.join(map(str, seeds))}. One seed a "
+        f"{len(judged)} cells: {by_seed}. One seed a "
         "cell is one draw: read single rows with their intervals. The fresh items are another draw from the same "
         "source, and clean models answer the benchmark better than these by so many points on average, which counts "
         f"against every model where no panel of reference models takes it out: {words}. The panel here is the "
@@ -108,8 +109,9 @@ def _against(found: Mapping[Situation, Sequence[Judged]]) -> Iterator[str]:
             f"- **{KINDS[kind].title}**: the wording comparison approves {len(approved)} of {len(leaked)} contaminated "
             f"models"
         )
-        if approved:
-            worst = max(approved, key=lambda one: _gain(one, baseline))
+        # Of a seed whose clean model was not trained nobody knows what it answered before.
+        if told := [one for one in approved if one.cell.seed in baseline]:
+            worst = max(told, key=lambda one: _gain(one, baseline))
             said += (
                 f"; the worst of them answers {100 * _value(worst.canonical):.1f} % of the benchmark, "
                 f"{100 * _gain(worst, baseline):.1f} points more than before the leak"
@@ -137,8 +139,7 @@ def _value(estimate: object) -> float:
 
 
 def _gain(one: Judged, baseline: Mapping[int, Judged]) -> float:
-    before = baseline.get(one.cell.seed)
-    return _value(one.canonical) - (_value(before.canonical) if before is not None else 0.0)
+    return _value(one.canonical) - _value(baseline[one.cell.seed].canonical)
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
