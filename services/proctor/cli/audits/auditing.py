@@ -83,6 +83,7 @@ class AuditResult(NamedTuple):
             "score_inflation_points": estimate("score_inflation")["value"],
             "score_inflation_points_ci": [estimate("score_inflation")["low"], estimate("score_inflation")["high"]],
             "p_value": perturbation.get("p_value"),
+            "above_chance": perturbation.get("not_above_chance") is None,
             "accuracy_canonical": estimate("accuracy_canonical")["value"],
             "accuracy_perturbed": estimate("accuracy_perturbed")["value"],
             "n_items": self.event.n_items,

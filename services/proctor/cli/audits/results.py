@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -28,9 +28,7 @@ def print_results(results: Sequence[AuditResult]) -> None:
                     row["decision"],
                     _percent(row["accuracy_canonical"]),
                     _percent(row["accuracy_perturbed"]),
-                    _interval(row["score_inflation_points"], row["score_inflation_points_ci"], digits=1),
-                    _interval(row["contamination_score"], row["contamination_score_ci"], digits=3),
-                    "–" if row["p_value"] is None else f"{row['p_value']:.2g}",
+                    *_weighed(row),
                 )
                 for row in rows
             ],
@@ -55,6 +53,17 @@ def print_results(results: Sequence[AuditResult]) -> None:
         if row["weights"] is not None:
             say(f"  weights: {row['weights'].words}")
         say(f"  report: {row['report_path']}")
+
+
+def _weighed(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    """The three numbers that decide; none of a model that answers no better than chance, of which they say nothing."""
+    if not row["above_chance"]:
+        return "–", "–", "–"
+    return (
+        _interval(row["score_inflation_points"], row["score_inflation_points_ci"], digits=1),
+        _interval(row["contamination_score"], row["contamination_score_ci"], digits=3),
+        "–" if row["p_value"] is None else f"{row['p_value']:.2g}",
+    )
 
 
 def _percent(value: float | None) -> str:
