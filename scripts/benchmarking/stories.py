@@ -29,8 +29,8 @@ _QUESTIONS: Final = (
     "How many {x} will they have after {m} weeks?",
     "What is the total number of {x} that {a} needs?",
 )
-_NAMES: Final = ("Tom", "Maria", "James", "Anna", "Peter", "Susan", "David", "Laura", "Robert", "Emily")
-_THINGS: Final = ("apples", "marbles", "books", "pencils", "trees", "cookies", "hats", "tickets")
+NAMES: Final = ("Tom", "Maria", "James", "Anna", "Peter", "Susan", "David", "Laura", "Robert", "Emily")
+THINGS: Final = ("apples", "marbles", "books", "pencils", "trees", "cookies", "hats", "tickets")
 
 
 def made_up(count: int, seed: int) -> list[Item]:
@@ -52,10 +52,10 @@ def read_pairs(path: Path) -> list[tuple[str, str]]:
 
 
 def _story(place: int, rng: np.random.Generator) -> Item:
-    a, b = rng.choice(_NAMES, size=2, replace=False)
+    a, b = rng.choice(NAMES, size=2, replace=False)
     sentences = [*rng.choice(_SENTENCES, size=3, replace=False), rng.choice(_QUESTIONS)]
     told = [
-        sentence.format(a=a, b=b, n=rng.integers(2, 60), m=rng.integers(2, 60), x=rng.choice(_THINGS))
+        sentence.format(a=a, b=b, n=rng.integers(2, 60), m=rng.integers(2, 60), x=rng.choice(THINGS))
         for sentence in sentences
     ]
     return Item(item_id=f"story-{place}", question=" ".join(told), target=str(rng.integers(2, 600)))

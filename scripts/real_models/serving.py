@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import httpx
 
+from proctor.domain.errors import StackError
 from proctor.domain.host import LOOPBACK
 from proctor.localstack.real_models import SERVED_NAME, Part, RealModels
 from proctor.localstack.triton_server import find
@@ -20,6 +23,10 @@ from real_models.places import Places
 #: Gibibytes that vLLM keeps for what it has read: all that 16 requests of this model can fill.
 _KEPT_GIB: Final = 1
 _REQUESTS: Final = 16
+#: Within which each can be asked, on a processor that others use as well.
+START_S: Final = 400.0
+_POLL_S: Final = 0.5
+_TAIL: Final = 3_000
 _MODULE: Final = "vllm.entrypoints.openai.api_server"
 
 
@@ -66,19 +73,38 @@ def llama_cpp(models: RealModels, ports: Ports) -> Command:
     return Command(argv, _environment(), _url(ports), f"http://{LOOPBACK}:{ports.api}/health", str(places.quantised))
 
 
-def vllm(models: RealModels, ports: Ports) -> Command:
-    """vLLM's server of OpenAI's API."""
+def vllm(
+    models: RealModels,
+    ports: Ports,
+    *,
+    weights: Path | None = None,
+    served_name: str = SERVED_NAME,
+    options: Mapping[str, str] = MappingProxyType({}),
+    variables: Mapping[str, str] = MappingProxyType({}),
+) -> Command:
+    """vLLM's server of OpenAI's API.
+
+    Args:
+        models: what is set up.
+        ports: where it listens.
+        weights: a folder with a model of the same kind; None is the model that is set up.
+        served_name: what requests call it.
+        options: of vLLM, over those that it has here.
+        variables: of its environment, over those that it has here.
+    """
     places = Places.of(models)
-    options = {
-        "--model": str(places.weights),
-        "--served-model-name": SERVED_NAME,
+    given = {
+        "--model": str(weights or places.weights),
+        "--served-model-name": served_name,
         "--dtype": "bfloat16",
         "--max-num-seqs": str(_REQUESTS),
         "--host": LOOPBACK,
         "--port": str(ports.api),
+        **options,
     }
-    argv = (str(places.python), "-m", _MODULE, "--enforce-eager", *(word for one in options.items() for word in one))
-    return Command(argv, _environment(**_of_vllm()), _url(ports), f"http://{LOOPBACK}:{ports.api}/health")
+    argv = (str(places.python), "-m", _MODULE, "--enforce-eager", *(word for one in given.items() for word in one))
+    env = _environment(**{**_of_vllm(), **variables})
+    return Command(argv, env, _url(ports), f"http://{LOOPBACK}:{ports.api}/health", served_name)
 
 
 def triton(models: RealModels, ports: Ports) -> Command:
@@ -135,6 +161,31 @@ def is_ready(command: Command) -> bool:
         return httpx.get(command.ready, timeout=2, trust_env=False).status_code == httpx.codes.OK
     except httpx.TransportError:
         return False
+
+
+@contextmanager
+def running(command: Command, log: Path, *, timeout_s: float = START_S) -> Iterator[subprocess.Popen[bytes]]:
+    """A server that can be asked, for the time of a block; what it says goes to a file.
+
+    Raises:
+        StackError: it ended before, or took longer; with the end of what it said.
+    """
+    with log.open("wb") as stream:
+        process = subprocess.Popen(
+            command.argv, env=command.env, stdout=stream, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    try:
+        deadline_s = time.monotonic() + timeout_s
+        while not is_ready(command):
+            if process.poll() is not None or time.monotonic() > deadline_s:
+                said = log.read_text("utf-8", "replace")[-_TAIL:]
+                raise StackError(
+                    f"{Path(command.argv[0]).name} is not ready (its exit status: {process.returncode}): {said}"
+                )
+            time.sleep(_POLL_S)
+        yield process
+    finally:
+        end(process)
 
 
 def end(process: subprocess.Popen[bytes], *, grace_s: float = 15) -> None:

@@ -6,7 +6,6 @@ import json
 import os
 import random
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,12 +17,11 @@ import pytest
 from proctor.localstack.ports import free_ports
 from proctor.localstack.real_models import MODEL, Part, RealModels
 from real_models.places import Places
-from real_models.serving import SERVERS, Command, Ports, clear_regions, end, is_ready
-from tests.support import missing, wait_until
+from real_models.serving import SERVERS, Command, Ports, clear_regions, running
+from tests.support import missing
 
 #: Set by `make test-models`, where what is missing is a failure.
 ASKED_FOR: Final = "PROCTOR_TEST_MODELS"
-_START_S: Final = 400
 
 
 class Served(NamedTuple):
@@ -81,19 +79,13 @@ def serving(name: str, ports: Ports, folder: Path) -> Iterator[Served]:
     models, server = RealModels.here(), SERVERS[name]
     needed(models, *server.needs)
     command = server.command(models, ports)
-    log = folder / f"{name}.log"
-    with log.open("wb") as stream:
-        process = subprocess.Popen(
-            command.argv, env=command.env, stdout=stream, stderr=subprocess.STDOUT, start_new_session=True
-        )
+    begun = time.monotonic()
     try:
-        begun = time.monotonic()
-        wait_until(lambda: _ready(process, command, log), timeout_s=_START_S, what=f"{name} on a processor")
-        print(f"{name}: ready after {time.monotonic() - begun:.0f} s")
-        weights = (models.installed(Part.WEIGHTS) or {})["weights"]
-        yield Served(name, command, weights, process.pid)
+        with running(command, folder / f"{name}.log") as process:
+            print(f"{name}: ready after {time.monotonic() - begun:.0f} s")
+            weights = (models.installed(Part.WEIGHTS) or {})["weights"]
+            yield Served(name, command, weights, process.pid)
     finally:
-        end(process)
         clear_regions(ports)
 
 
@@ -106,13 +98,6 @@ def endpoints(folder: Path, at: dict[str, Ports]) -> Path:
     path = folder / "endpoints.json"
     path.write_text(json.dumps(named))
     return path
-
-
-def _ready(process: subprocess.Popen[bytes], command: Command, log: Path) -> bool:
-    if process.poll() is not None:
-        tail = log.read_text("utf-8", "replace")[-3000:]
-        raise AssertionError(f"{command.argv[0]} ended with {process.returncode}:\n{tail}")
-    return is_ready(command)
 
 
 def _absent(reason: str) -> NoReturn:
