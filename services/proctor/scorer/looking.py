@@ -53,6 +53,32 @@ class Looks(NamedTuple):
         return self.suite.model_copy(update={"scoring": scoring})
 
 
+class Ended(NamedTuple):
+    """An audit that asks nothing more."""
+
+    score: Score
+    """As it is told at the end."""
+    record: SequentialRecord | None
+    """None where the wordings were not compared, so that no look saw anything."""
+
+
+def look_at(looks: Looks, score: Score) -> LookSeen | Ended:
+    """Take a look at an audit: what it saw where further items are asked, else how the audit ended.
+
+    Args:
+        looks: of the suite, with the one that is taken.
+        score: of all that was asked by then, at the level of this look.
+    """
+    seen = look_seen(looks, score)
+    stop = stop_of(looks, score, seen)
+    if seen is None:
+        return Ended(score, None)
+    if stop is None:
+        return seen
+    record = record_of(looks, (*looks.before, seen), stop)
+    return Ended(retold(score, looks, record), record)
+
+
 def look_seen(looks: Looks, score: Score) -> LookSeen | None:
     """What a look found; None where the wordings were not compared."""
     result, now = score.evidence.perturbation, looks.now

@@ -37,7 +37,7 @@ from proctor.scorer.grading.loading import StoredMessages, StoredStage, load_row
 from proctor.scorer.grading.programs import Programs
 from proctor.scorer.grading.targets import TargetsCache
 from proctor.scorer.logged import with_origin
-from proctor.scorer.looking import Looks, look_seen, record_of, retold, stop_of
+from proctor.scorer.looking import Looks, look_at
 from proctor.scorer.measuring import measured
 from proctor.scorer.page.html import render
 from proctor.scorer.report.assembly import Asked, assemble, suspects
@@ -130,13 +130,10 @@ def _decide(audit_id: str, manifest: AuditManifest, searched: Searched | None = 
         result = score(inputs)
     sequential = None
     if looks is not None:
-        seen = look_seen(looks, result)
-        stop = stop_of(looks, result, seen)
-        if stop is None and seen is not None:
-            return seen
-        if seen is not None and stop is not None:
-            sequential = record_of(looks, (*looks.before, seen), stop)
-            result = retold(result, looks, sequential)
+        taken = look_at(looks, result)
+        if isinstance(taken, LookSeen):
+            return taken
+        result, sequential = taken
     decision = with_origin(with_weights(result.decision, suite, manifest.weights_known), manifest.card)
     wanted = {item.item_id for item in suspects(result.evidence)}
     report = assemble(
