@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from proctor.domain.endpoint import EndpointSpec
+from proctor.domain.looks import LookItems
 from proctor.domain.manifest import AuditManifest, VariantChunk, VariantIndex
 from proctor.domain.trial import ANSWER_STAGE, CONTROL_ARMS, Decoding, Shard, Trial
 from proctor.router import rewrites
@@ -39,7 +40,7 @@ class AnswerStage(Stage):
 
     def name(self, inputs: AuditInputs) -> str:
         """`answer`; before looks `answer-1`, `answer-2`, …"""
-        return self.kind if inputs.look is None else f"{self.kind}-{inputs.look}"
+        return f"{self.kind}-{inputs.look}" if inputs.looks else self.kind
 
     def is_due(self, audit: AuditView) -> bool:
         """Whether the variants are there."""
@@ -59,7 +60,7 @@ class AnswerStage(Stage):
 
     def parts(self, audit: AuditView, store: ArtifactStore) -> StageParts:
         """One a chunk of variants, with one of the fresh items and one of the control items."""
-        variants = _variants(audit, store)
+        now, variants = _asked_now(audit.inputs), _variants(audit, store)
         # Without a single rewording there is no part: nothing could be compared.
         if variants.n_variants == 0:
             return StageParts(0, 0)
@@ -68,7 +69,6 @@ class AnswerStage(Stage):
             control = variant_index(store, audit.inputs.control_variants)
             n_direct, n_parts = n_direct + control.n_prompts, max(n_parts, len(control.chunks))
         n_direct *= audit.suite.decoding.replicates
-        now = audit.inputs.asked_now
         if now.fresh is not None:
             fresh = item_index(store, now.fresh)
             n_direct, n_parts = n_direct + fresh.n_items, max(n_parts, len(fresh.chunks))
@@ -86,19 +86,19 @@ class AnswerStage(Stage):
         chunks = _variants(audit, store).chunks
         if part >= len(chunks):
             return
-        items = items_of_part(store, audit.inputs.asked_now.items, part).items
+        items = items_of_part(store, _asked_now(audit.inputs).items, part).items
         yield from plan_trials(items, get_model(store, chunks[part], VariantChunk).variants, audit.suite.prompt)
         if audit.inputs.transmitted is not None:
             messages = messages_of(store, rewrite_set(store, audit.inputs.transmitted), part)
             yield from plan_workers(items, audit.suite.protocol, messages)
 
     def _of_fresh(self, audit: AuditView, store: ArtifactStore, part: int) -> Iterator[Trial]:
-        fresh = audit.inputs.asked_now.fresh
+        fresh = _asked_now(audit.inputs).fresh
         if fresh is not None and part < len(item_index(store, fresh).chunks):
             yield from plan_fresh(items_of_part(store, fresh, part).items, audit.suite.prompt)
 
     def _of_control(self, audit: AuditView, store: ArtifactStore, part: int) -> Iterator[Trial]:
-        control, reworded = audit.inputs.asked_now.control, audit.inputs.control_variants
+        control, reworded = _asked_now(audit.inputs).control, audit.inputs.control_variants
         if control is None or reworded is None:
             return
         chunks = variant_index(store, reworded).chunks
@@ -138,6 +138,11 @@ class AnswerStage(Stage):
             asked={kind: asking.said for kind, asking in inputs.asked.items() if asking.said is not None},
         )
         return Ending({"manifest": put_model(store, manifest)}, after=AuditState.SCORING)
+
+
+def _asked_now(inputs: AuditInputs) -> AuditInputs | LookItems:
+    """Which names the items that are asked now: the audit itself, or the look that comes next."""
+    return inputs.asked_now if inputs.looks else inputs
 
 
 def _variants(audit: AuditView, store: ArtifactStore) -> VariantIndex:
