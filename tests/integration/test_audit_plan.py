@@ -26,8 +26,8 @@ Plan = Callable[..., dict[str, Any]]
 
 KEYS = {
     "suite", "items", "items_available", "family", "family_title", "family_reason", "rows", "families",
-    "approval_chance", "items_for_90", "budget", "warning", "conclusion", "notes", "scope", "scope_hint", "item_kinds",
-    "known_exposure", "channels_warning", "benchmark_kind",
+    "approval_chance", "items_for_90", "sequential", "budget", "warning", "conclusion", "notes", "scope", "scope_hint",
+    "item_kinds", "known_exposure", "channels_warning", "benchmark_kind",
 }  # fmt: skip
 ROW_KEYS = {
     "variants", "own", "trials", "prompt_tokens", "output_tokens_at_most", "cost", "detectable_share",

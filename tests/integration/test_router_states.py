@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from proctor.domain.decision import DecisionEvent, DecisionOutcome
+from proctor.domain.estimate import Estimate
+from proctor.domain.looks import LookSeen
 from proctor.domain.messages import (
     AuditScored,
     DecisionWritten,
@@ -23,6 +25,7 @@ from proctor.domain.operator_endpoint import OperatorEndpoint
 from proctor.domain.plugins import declared
 from proctor.domain.trial import Completion
 from proctor.router import tasks
+from proctor.router.audit import view
 from proctor.router.control import cancel, resume
 from proctor.router.stages.registry import stages_with
 from proctor.router.states import RUNNING, TABLE, Cause, Transition, before, transitions
@@ -48,6 +51,11 @@ class Asks(AskingStage):
 KNOWN, LIKED = Asks("known"), Asks("liked")
 """
 N_ITEMS = 4
+_UNKNOWN = Estimate(value=None, low=None, high=None, level=0.95, method="none")
+#: What the first of two looks saw.
+SEEN = LookSeen(
+    number=1, n_items=2, information=0.5, level=0.98, alpha=0.02, inflation=_UNKNOWN, score=_UNKNOWN, p_value=1.0,
+)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -72,11 +80,15 @@ def bench_for(move: Transition, home: Path, valkey_url: str, monkeypatch: pytest
     checked = between == (AuditState.ASKING, AuditState.REWORDING)
     check = {"answering_check": {"solvers": [{"model": "org/solver", "endpoint": "solver"}]}} if checked else {}
     stages = [] if checked else ["known", "liked"][: between.count(AuditState.ASKING)]
+    looked = between == (AuditState.SCORING, AuditState.REWORDING)
+    design = {"design": {"kind": "sequential", "looks": [0.5, 1.0]}} if looked else {}
+    selection = "seeded" if looked else "first"
     with router_bench(
         home,
         valkey_url,
         monkeypatch,
-        dataset_config={"benchmark_name": "choices", "path": "choices.jsonl", "selection": "first"},
+        dataset_config={"benchmark_name": "choices", "path": "choices.jsonl", "selection": selection},
+        scoring_config=design,
         perturbation_config={**ASKING, **check},
         protocol_config={**protocol, "stages": stages},
     ) as bench:
@@ -102,7 +114,9 @@ def probed(bench: Bench, audit: str) -> None:
 
 
 def variants_built(bench: Bench, audit: str) -> None:
-    tasks.variants_built(VariantsBuilt(audit_id=audit, variants=bench.variants(audit)))
+    inputs = view(bench.records, audit).inputs
+    variants = bench.variants(audit, inputs.asked_now.items)
+    tasks.variants_built(VariantsBuilt(audit_id=audit, variants=variants, look=inputs.look))
 
 
 def prompts_wanted(bench: Bench, audit: str) -> None:
@@ -170,7 +184,8 @@ def happen(move: Transition, bench: Bench, audit: str, monkeypatch: pytest.Monke
         case Cause.SCORED:
             if move.after is AuditState.DECIDED:
                 monkeypatch.setattr(tasks, "worker_settings", lambda: without_registry(bench))
-            tasks.scored(AuditScored(audit_id=audit))
+            seen = SEEN if move.after is AuditState.REWORDING else None
+            tasks.scored(AuditScored(audit_id=audit, look=None if seen is None else seen.number, seen=seen))
         case Cause.WRITTEN:
             tasks.decision_written(DecisionWritten(audit_id=audit, registry_version="7"))
         case Cause.RESUMED:
