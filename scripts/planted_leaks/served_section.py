@@ -54,10 +54,12 @@ def _said(found: Mapping[Cell, Served], stored: Mapping[Cell, Judged]) -> str:
     both = [(one, stored[cell]) for cell, one in found.items() if cell in stored]
     other = [one.cell.name for one, beside in both if one.decision != beside.decision.outcome]
     decisions = f"The decision is another in {len(other)} of {len(both)}" + (f": {', '.join(other)}." if other else ".")
-    return (
-        f"{differing} of {answers} grades differ; of these the served model's answer is right {right} times, and "
-        f"another grade {differing - right} times. {decisions}"
-    )
+    if not both:
+        decisions = "The stored grades of these cells are not published yet, so that no row stands beside theirs."
+    ways = f": {right} where the served model is right, {differing - right} where it is not" if differing else ""
+    missing = [kind.title for name, kind in KINDS.items() if name not in {cell.kind for cell in found}]
+    absent = f" Not served so far: {'; '.join(missing)}." if missing else ""
+    return f"{differing:,} of {answers:,} grades differ{ways}. {decisions}{absent}"
 
 
 def _interval(estimate: Interval) -> str:

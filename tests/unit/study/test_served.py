@@ -24,6 +24,7 @@ from proctor.domain.item import Item
 from proctor.domain.suite import PromptSection
 from proctor.domain.suite_problems import parse_suite
 from proctor.domain.trial import Outcome
+from tests.support import REPOSITORY
 
 _CELL = Cell("facts", EXACT, 16, 0, 2)
 _URL, _DIGEST = "http://127.0.0.1:9/v1", "sha256:" + "7" * 64
@@ -152,17 +153,33 @@ def test_the_page_has_each_served_cell_beside_its_stored_grades_and_counts_what_
     assert "| served | 51.0 | 50.0 | 1.0 [-1.0, 3.0] | 0.020 | 0.2 | approve | canonical 3 of 500;" in mine
     assert "| in training |" in stored
     assert f"| {judged[0].decision.outcome} |" in stored
-    assert "12 of 1990 grades differ" in section
-    assert "right 6 times, and another grade 6 times" in section
+    assert "12 of 1,990 grades differ: 6 where the served model is right, 6 where it is not." in section
     assert "vLLM 0.32.0, bfloat16" in section
+    assert section.endswith(f"Not served so far: {KINDS['letters'].title}; {KINDS['worked'].title}.")
 
 
 def test_a_cell_whose_decision_is_another_when_it_is_served_is_named() -> None:
     judged = _judged()
     other = "block" if judged[0].decision.outcome != "block" else "approve"
-    assert "another in 0 of 1." in served_section({_CELL: _served(decision=judged[0].decision.outcome.value)}, judged)
-    assert f"another in 1 of 1: {_CELL.name}." in served_section({_CELL: _served(decision=other)}, judged)
+    assert "another in 0 of 1. Not" in served_section(
+        {_CELL: _served(decision=judged[0].decision.outcome.value)}, judged
+    )
+    assert f"another in 1 of 1: {_CELL.name}. Not" in served_section({_CELL: _served(decision=other)}, judged)
 
 
 def test_without_a_served_cell_the_page_says_so() -> None:
     assert served_section({}, _judged()) == "No cell was served yet."
+
+
+def test_a_cell_whose_stored_grades_are_not_published_stands_alone_and_the_page_says_why() -> None:
+    section = served_section({_CELL: _served()}, [])
+    assert "| in training |" not in section
+    assert "12 of 1,990 grades differ" in section
+    assert "not published yet" in section
+
+
+def test_what_is_published_of_served_cells_can_be_read_and_is_of_the_study() -> None:
+    for cell, one in read_served(REPOSITORY / "docs" / "study" / "served.jsonl").items():
+        assert cell.kind in KINDS
+        assert one.weights.startswith("sha256:")
+        assert one.arms[CANONICAL].answers <= one.arms[REWORDED].answers
