@@ -2,9 +2,11 @@
 
     python scripts/study_planted_leaks.py train --model FOLDER    # hours, on two cores; goes on cell by cell
     python scripts/study_planted_leaks.py search                  # the training text, for the leaked items
+    python scripts/study_planted_leaks.py serve                   # audits of what training saved, behind vLLM
     python scripts/study_planted_leaks.py write                   # the page, from what is kept, without training
 
-What is found is kept in docs/study: every cell's grades in grades.jsonl.gz, the searches in searches.jsonl.
+What is found is kept in docs/study: every cell's grades in grades.jsonl.gz, the searches in searches.jsonl, and the
+audits of served models in served.jsonl.
 """
 
 from __future__ import annotations
@@ -13,12 +15,13 @@ import argparse
 import multiprocessing
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from planted_leaks.cells import DEFAULT, FULL, LEAKS, SEEDS, Plan, Run, cells_of, runs
+from planted_leaks.cells import DEFAULT, FULL, LEAKS, SEEDS, Cell, Plan, Run, cells_of, runs
 from planted_leaks.document import cells_csv, page
 from planted_leaks.grades import GradeStore, read_packed, write_packed
 from planted_leaks.judging import judge_all
@@ -26,12 +29,16 @@ from planted_leaks.pictures import pictures
 from planted_leaks.power import power
 from planted_leaks.preparing import Prepared, prepared
 from planted_leaks.searching import Search, read_searches, search, write_searches
+from planted_leaks.served import read_served, write_served
+from planted_leaks.served_section import served_section
+from proctor.localstack.real_models import Part, RealModels
 
 _REPOSITORY: Final = Path(__file__).resolve().parents[1]
 _PAGE: Final = _REPOSITORY / "docs" / "study.md"
 _STUDY: Final = _REPOSITORY / "docs" / "study"
 _GRADES: Final = _STUDY / "grades.jsonl.gz"
 _SEARCHES: Final = _STUDY / "searches.jsonl"
+_SERVED: Final = _STUDY / "served.jsonl"
 _DATA: Final = "folder that holds third_party/pararel and data/gsm8k"
 _WORK: Final = "folder of what goes on from where it was: states, admitted rewordings, weights to serve"
 
@@ -49,7 +56,12 @@ def main() -> int:
     train.set_defaults(command=_train)
     search = commands.add_parser("search", help="search the training text for the leaked items")
     search.set_defaults(command=_search)
-    for one in (train, search):
+    serve = commands.add_parser("serve", help="audit what training saved to be served, from end to end")
+    serve.add_argument(
+        "--dtype", choices=("bfloat16", "float32"), help="in which vLLM computes [as training would here]"
+    )
+    serve.set_defaults(command=_serve)
+    for one in (train, search, serve):
         one.add_argument("--data", type=Path, default=_REPOSITORY.parent / "shared", help=_DATA)
         one.add_argument("--work", type=Path, default=_REPOSITORY / ".study", help=_WORK)
         one.add_argument("--full", action="store_true", help="all items, doses and forgetting: for a GPU")
@@ -93,6 +105,34 @@ def _search(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _serve(arguments: argparse.Namespace) -> int:
+    """Audit each cell whose weights are kept, unless these weights were audited before."""
+    from planted_leaks.end_to_end import audit_served, local_stack, weights_digest
+    from planted_leaks.language_model import multiplies_bf16
+
+    if reason := RealModels.here().lacking(Part.ENVIRONMENT):
+        _say(f"there is no vLLM to serve by: {reason}")
+        return 1
+    plans, found = _plans(arguments), read_served(_SERVED)
+    stored = read_packed(_GRADES) | GradeStore(arguments.work / "grades").all()
+    folders = {Cell.named(folder.name): folder for folder in sorted((arguments.work / "served").glob("*"))}
+    todo = {cell: folder for cell, folder in folders.items() if cell.kind in plans and cell in stored
+            and (cell not in found or found[cell].weights != f"sha256:{weights_digest(folder)}")}  # fmt: skip
+    _say(f"{len(todo)} cells to audit, of {len(folders)} whose weights are kept")
+    if not todo:
+        return 0
+    dtype = arguments.dtype or ("bfloat16" if multiplies_bf16("cpu") else "float32")
+    with tempfile.TemporaryDirectory(prefix="served-") as temporary, local_stack(home := Path(temporary) / "home"):
+        for cell, folder in todo.items():
+            ready = prepared(cell.kind, plans[cell.kind], arguments.data, arguments.work)
+            _say(f"auditing {cell.name}")
+            found[cell] = audit_served(
+                cell, folder, ready, stored[cell], home, Path(temporary) / cell.kind, dtype=dtype
+            )
+            write_served(_SERVED, found.values())
+    return 0
+
+
 def _write(arguments: argparse.Namespace) -> int:
     found = read_packed(_GRADES)
     _say(f"judging {len(found)} cells")
@@ -105,7 +145,8 @@ def _write(arguments: argparse.Namespace) -> int:
             powers[cell] = power(cell, grades)
     for name, drawn in pictures(powers).items():
         (_STUDY / name).write_text(drawn, encoding="utf-8")
-    written = page(judged, powers, read_searches(_SEARCHES))
+    served = served_section(read_served(_SERVED), judged)
+    written = page(judged, powers, read_searches(_SEARCHES), served)
     _PAGE.write_text(written, encoding="utf-8")
     return 0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from planted_leaks.benchmarks import Benchmark, prompt
@@ -52,6 +52,7 @@ class Asking:
 
     def __init__(self, benchmark: Benchmark, admitted: Admitted) -> None:
         self._kind = benchmark.kind
+        self._items = [question.item.item_id for question in benchmark.items]
         self._arms: list[list[Asked | None]] = [
             [Asked(prompt(one.item.question, one.item.choices), one.item.choices, one.item.target) for one in questions]
             for questions in (benchmark.items, benchmark.fresh)
@@ -71,3 +72,27 @@ class Asking:
         """The grades of all arms; which items leak is not known here."""
         canonical, fresh, *reworded = graded_arms(model, self._arms, self._kind.extractor, self._kind.max_tokens)
         return Grades(_UNKNOWN, canonical, tuple(reworded), fresh)
+
+    def grades_of(self, outcomes: Mapping[tuple[str, str], Outcome | None]) -> Grades:
+        """The grades of an audit that somebody else asked: no fresh items, and which items leak is not known here.
+
+        Args:
+            outcomes: by item and prompt; None where no answer came, which is graded as an unreadable one.
+
+        Raises:
+            LookupError: a prompt was not asked.
+        """
+        canonical, _, *reworded = self._arms
+        signs = [self._signs(arm, outcomes) for arm in (canonical, *reworded)]
+        return Grades(_UNKNOWN, signs[0], tuple(signs[1:]), "")
+
+    def _signs(self, arm: Sequence[Asked | None], outcomes: Mapping[tuple[str, str], Outcome | None]) -> str:
+        written = []
+        for item_id, one in zip(self._items, arm, strict=True):
+            if one is None:
+                written.append(ABSENT)
+            elif (item_id, one.prompt) not in outcomes:
+                raise LookupError(f"{item_id} was not asked as {one.prompt!r}")
+            else:
+                written.append(sign(outcomes[item_id, one.prompt] or Outcome.INVALID))
+        return "".join(written)

@@ -29,6 +29,18 @@ class Cell(NamedTuple):
         """What tells it from every other."""
         return f"{self.kind}-{self.leak}-{self.dose}-{self.forgotten}-s{self.seed}"
 
+    @classmethod
+    def named(cls, name: str) -> Cell:
+        """The cell of this name. Raises ValueError: it is none's."""
+        try:
+            kind, leak, dose, forgotten, seed = name.split("-")
+            cell = cls(kind, leak, int(dose), int(forgotten), int(seed.removeprefix("s")))
+        except ValueError:
+            raise ValueError(f"{name!r} is no cell's name") from None
+        if cell.name != name:
+            raise ValueError(f"{name!r} is no cell's name")
+        return cell
+
 
 class Run(NamedTuple):
     """One training, of which the cells are stations."""

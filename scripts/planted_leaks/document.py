@@ -53,8 +53,8 @@ def situations(judged: Iterable[Judged]) -> dict[Situation, list[Judged]]:
     return {Situation(*cells[0].cell[:4]): cells for cells in (list(group) for _, group in groupby(found, key))}
 
 
-def page(judged: Sequence[Judged], powers: Mapping[Cell, Power], searches: Sequence[Search]) -> str:
-    """The whole page."""
+def page(judged: Sequence[Judged], powers: Mapping[Cell, Power], searches: Sequence[Search], served: str = "") -> str:
+    """The whole page; `served` is the section on audits that ran end to end."""
     found = situations(judged)
     template = Template((Path(__file__).parent / "page.md").read_text(encoding="utf-8"))
     return template.substitute(
@@ -65,6 +65,7 @@ def page(judged: Sequence[Judged], powers: Mapping[Cell, Power], searches: Seque
         powers=_powers(found, powers),
         others=_others(found),
         searches=_searches(searches),
+        served=served,
     )
 
 

@@ -30,7 +30,8 @@ class Encoded(NamedTuple):
     """Place of the answer's first token."""
 
 
-def _multiplies_bf16(device: str) -> bool:
+def multiplies_bf16(device: str) -> bool:
+    """Whether a device does so itself, and not by way of fp32."""
     return device != "cpu" or bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
@@ -46,7 +47,7 @@ class LanguageModel:
     def __init__(self, folder: Path, device: str = "cpu") -> None:
         self.device = device
         self._tokenizer: Any = AutoTokenizer.from_pretrained(folder)
-        self._dtype = torch.bfloat16 if _multiplies_bf16(device) else torch.float32
+        self._dtype = torch.bfloat16 if multiplies_bf16(device) else torch.float32
         self._model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=self._dtype).to(device)
         self._weights = list(self._model.parameters())
         self._copies = [weight.detach().float().clone() for weight in self._weights]
