@@ -6,6 +6,7 @@ from typing import Final
 
 from proctor.domain.decision import DecisionOutcome, Reason
 from proctor.domain.errors import BadInputError
+from proctor.domain.measure import Bounded
 from proctor.domain.messages import Priority
 from proctor.domain.record.sign_off import SignedBy
 from proctor.domain.scope import Scope
@@ -16,7 +17,6 @@ from proctor.gateway.desk import Submitted
 from proctor.gateway.rpc import audit_pb2 as pb
 from proctor.gateway.status import (
     AuditStatus,
-    Bounds,
     Failure,
     LooksTaken,
     LookTaken,
@@ -146,8 +146,8 @@ def _looks_of(message: pb.Looks) -> LooksTaken:
     )
 
 
-def _bounds_of(message: pb.Bounds) -> Bounds:
-    return Bounds(
+def _bounds_of(message: pb.Bounds) -> Bounded:
+    return Bounded(
         value=message.value if message.HasField("value") else None,
         low=message.low if message.HasField("low") else None,
         high=message.high if message.HasField("high") else None,

@@ -6,9 +6,9 @@ from itertools import accumulate
 from typing import Final, NamedTuple
 
 from proctor.domain.errors import PluginError
+from proctor.domain.measure import Bounded
 from proctor.gateway.status import (
     AuditStatus,
-    Bounds,
     LooksTaken,
     LookTaken,
     TokensSpent,
@@ -82,8 +82,8 @@ def _looks(audit: AuditView) -> LooksTaken | None:
         taken=tuple(
             LookTaken(
                 n_items=looked.seen.n_items,
-                inflation=Bounds.of(looked.seen.inflation),
-                score=Bounds.of(looked.seen.score),
+                inflation=Bounded.of(looked.seen.inflation),
+                score=Bounded.of(looked.seen.score),
                 decision_chance=looked.seen.decision_chance,
             )
             for looked in inputs.looked

@@ -8,7 +8,7 @@ from typing import Final
 
 from proctor.domain.base import Frozen
 from proctor.domain.decision import DecisionEvent, DecisionOutcome, Reason
-from proctor.domain.estimate import Estimate
+from proctor.domain.measure import Bounded
 from proctor.domain.messages import Priority
 from proctor.domain.record.sign_off import SignedBy
 from proctor.domain.scope import Scope
@@ -114,27 +114,14 @@ class Verdict(Frozen):
         )
 
 
-class Bounds(Frozen):
-    """An estimate with its interval; None where it is undefined, or unbounded on that side."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-
-    @classmethod
-    def of(cls, estimate: Estimate) -> Bounds:
-        """Of an estimate, without how it was made."""
-        return cls(value=estimate.value, low=estimate.low, high=estimate.high)
-
-
 class LookTaken(Frozen):
     """What a look of a sequential audit found, after which it went on."""
 
     n_items: int
     """Items that were to be asked by then, in all."""
-    inflation: Bounds
+    inflation: Bounded
     """Score inflation in points, or what of it goes beyond the control items."""
-    score: Bounds
+    score: Bounded
     """The same of the Contamination Score."""
     decision_chance: float | None
     """Chance that the last look approves or blocks, by what was seen."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from proctor.domain.decision import DecisionOutcome, scope_caveat
 from proctor.domain.errors import ExitCode
+from proctor.domain.measure import Bounded
 from proctor.domain.standing import StandingKind
-from proctor.gateway.status import AuditStatus, Bounds, Verdict
+from proctor.gateway.status import AuditStatus, Verdict
 from proctor.runtime.records.audit_state import AuditState
 
 EXIT_CODES = {
@@ -94,7 +95,7 @@ def last_look(status: AuditStatus) -> str:
     return ", ".join(parts)
 
 
-def _bounded(bounds: Bounds, digits: int) -> str:
+def _bounded(bounds: Bounded, digits: int) -> str:
     if bounds.low is None or bounds.high is None:
         return "unbounded"
     return f"{bounds.low:.{digits}f} to {bounds.high:.{digits}f}"
