@@ -191,13 +191,14 @@ def test_every_message_is_of_version_one_but_where_it_says_what_was_added_since(
     assert newer == {
         "ProbeEndpoint": 4,
         "EndpointProbed": 2,
-        "BuildVariants": 4,
-        "VariantsBuilt": 3,
+        "BuildVariants": 5,
+        "VariantsBuilt": 4,
         "WriteDecision": 3,
         "RunShards": 4,
         "ShardsAnswered": 2,
         "GradeShards": 3,
-        "ScoreAudit": 4,
+        "ScoreAudit": 5,
+        "AuditScored": 2,
     }
     asked = BuildVariants(audit_id="a", items="i", settings="s", benchmark="b")
     to_check = VariantsToCheck(variants="v", answers=("a",), extractor="auto")
