@@ -315,30 +315,33 @@ def test_an_audit_that_is_interrupted_at_any_step_of_a_look_ends_in_the_same_rep
         assert found.outcome is DecisionOutcome.REVIEW
 
 
+@pytest.mark.parametrize(("n_refused", "state"), [(2, AuditState.SCORING), (3, AuditState.FAILED)])
 def test_prompts_that_are_refused_count_against_all_that_was_asked_so_far(
-    tmp_path: Path, valkey_url: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, valkey_url: str, monkeypatch: pytest.MonkeyPatch, n_refused: int, state: AuditState
 ) -> None:
+    # Of the 20 items before the second look two are more than a twentieth, and of the 50 until then they are not.
     with bench_of(tmp_path, valkey_url, monkeypatch) as bench:
-        audit, refused = begin(bench), list[str]()
-        for _ in range(2):
-            reword(bench, audit)
-            while shards := bench.handed_out():
-                for one in shards:
-                    trials = get_model(bench.artifacts, one.shard, Shard).trials
-                    few = {trials[0].trial_id} if trials[0].arm is Arm.CANONICAL and len(refused) < 3 else set[str]()
-                    refused += few
-                    completions = tuple(
-                        Completion(trial_id=trial.trial_id, error="400: too long")
-                        if trial.trial_id in few
-                        else Completion(trial_id=trial.trial_id, text=right(trial))
-                        for trial in trials
-                    )
-                    stored = put_model(bench.artifacts, CompletionSet(completions=completions))
-                    bench.answer(one, completions=stored, n_trials=len(trials), n_refused=len(few))
-            if bench.state(audit) is AuditState.SCORING:
-                tell(bench, audit, look(bench, audit))
-        assert refused
-        assert bench.state(audit) in (AuditState.REWORDING, AuditState.SCORING, AuditState.REGISTERING)
+        audit = begin(bench)
+        reword(bench, audit)
+        answer(bench, leaked_below(8))
+        tell(bench, audit, look(bench, audit))
+        reword(bench, audit)
+        left = n_refused
+        while shards := bench.handed_out():
+            for one in shards:
+                trials = get_model(bench.artifacts, one.shard, Shard).trials
+                refused = trials[:left] if trials[0].arm is Arm.CANONICAL else ()
+                left -= len(refused)
+                completions = tuple(
+                    Completion(trial_id=trial.trial_id, error="400: too long")
+                    if trial in refused
+                    else Completion(trial_id=trial.trial_id, text=right(trial))
+                    for trial in trials
+                )
+                stored = put_model(bench.artifacts, CompletionSet(completions=completions))
+                bench.answer(one, completions=stored, n_trials=len(trials), n_refused=len(refused))
+        assert left == 0
+        assert bench.state(audit) is state
 
 
 def test_an_audit_that_stops_for_its_budget_has_not_stopped_for_its_evidence(
