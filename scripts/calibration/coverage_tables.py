@@ -7,7 +7,7 @@ from typing import Final
 
 from calibration.cells import Measure, Row
 from calibration.grids import DEFAULT_ITEMS
-from calibration.layouts import LARGEST, SMALLEST, Layout
+from calibration.layouts import by_layout
 from calibration.markdown import families, largest, percent, rows_of, span, table
 
 Tables = Mapping[str, Sequence[Row]]
@@ -112,21 +112,12 @@ def clusters(tables: Tables) -> str:
     rows = tables["clusters"]
     intervals = (Measure.INFLATION, Measure.SCORE, Measure.CANONICAL, Measure.REWORDED)
     lines = []
-    for clusters, layout, each in dict.fromkeys(
-        (row.cell.clusters, row.cell.layout, row.cell.cluster_items)
-        for row in sorted(rows, key=lambda row: row.cell.clusters)
-    ):
-        own = [
-            row
-            for row in rows
-            if (row.cell.clusters, row.cell.layout, row.cell.cluster_items) == (clusters, layout, each)
-        ]
+    for named, own in by_layout(rows):
         clean = [row for row in own if row.cell.leaked_share == 0]
         leaked = [row for row in own if row.cell.leaked_share]
         lines.append(
             (
-                f"{clusters:,}",
-                f"{each}" if layout == Layout.EVEN else f"{SMALLEST} to {LARGEST}, {layout}",
+                *named,
                 f"{own[0].cell.items:,}",
                 percent(largest(clean, Measure.DEFAULT_P)),
                 percent(largest(clean, Measure.UNCLUSTERED_P)),

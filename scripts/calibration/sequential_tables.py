@@ -8,7 +8,7 @@ from typing import Final
 from calibration.cells import Cell, Measure, Row
 from calibration.designs import BETTING, DEFAULT, DESIGNS, FIXED, OPTSTOP
 from calibration.grids import DEFAULT_ITEMS, DEFAULT_VARIANTS, FEWER_ITEMS, SEQUENTIAL_SHARES, SEQUENTIAL_SIZES, plain
-from calibration.layouts import LARGEST, SMALLEST, Layout
+from calibration.layouts import by_layout
 from calibration.markdown import families, percent, rows_of, span, table, with_interval
 from proctor.evidence.planning.families import FAMILIES
 
@@ -139,20 +139,13 @@ def _mean(rows: Iterable[Row], measure: Measure, share: float) -> float:
 def clusters(tables: Tables) -> str:
     """What the default design asks and decides where items come in clusters, by how many and how large they are."""
     rows = [row for row in tables["sequential"] if row.cell.clusters]
-    layouts = dict.fromkeys((row.cell.clusters, row.cell.layout, row.cell.cluster_items) for row in rows)
     lines = []
-    for clusters, layout, each in sorted(layouts, key=lambda one: one[0]):
-        own = [
-            row
-            for row in rows
-            if (row.cell.clusters, row.cell.layout, row.cell.cluster_items) == (clusters, layout, each)
-        ]
+    for named, own in by_layout(rows):
         clean = [row for row in own if row.cell.leaked_share == 0]
         leaked = [row for row in own if row.cell.leaked_share]
         lines.append(
             (
-                f"{clusters:,}",
-                f"{each}" if layout == Layout.EVEN else f"{SMALLEST} to {LARGEST}, {layout}",
+                *named,
                 span(clean, Measure.ITEMS_ASKED),
                 f"{span(clean, Measure.APPROVED)} ({span(clean, Measure.WHOLE_APPROVED)})",
                 span(leaked, Measure.ITEMS_ASKED),
