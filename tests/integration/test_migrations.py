@@ -17,10 +17,11 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from proctor.domain.errors import StoreError
+from proctor.domain.errors import StoreError, StoreNotReadyError
 from proctor.runtime.records.audit_list import Wanted
 from proctor.runtime.records.engine import open_engine
 from proctor.runtime.records.migrations.versions.v0001_baseline import _BASELINE
+from proctor.runtime.records.opening import open_records
 from proctor.runtime.records.schema import AHEAD, MIGRATIONS, SCHEMA_VERSION, version_of
 from proctor.runtime.records.store import Records
 from proctor.runtime.records.tables import METADATA
@@ -210,6 +211,32 @@ def test_a_store_is_not_migrated_where_that_is_not_allowed(records_url: str) -> 
     assert tables(records_url) == set()
     Records(records_url).close()
     Records(records_url, migrate=False).close()
+
+
+def waiting_settings(tmp_path: Path, url: str, wait_s: float) -> Settings:
+    return Settings(home=tmp_path, records_url=url, records_migrate=RecordsMigrate.NEVER, records_wait_s=wait_s)
+
+
+def test_a_service_waits_for_a_store_that_another_process_is_still_to_migrate(
+    records_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # In place of the time that passes until the other process gets there.
+    monkeypatch.setattr("proctor.runtime.records.opening.time.sleep", lambda _: Records(records_url).close())
+    with closing(open_records(waiting_settings(tmp_path, records_url, 60.0))) as records:
+        assert records.audits() == []
+
+
+def test_a_service_waits_no_longer_than_it_is_to(records_url: str, tmp_path: Path) -> None:
+    with pytest.raises(StoreNotReadyError, match="`proctor records migrate`"):
+        open_records(waiting_settings(tmp_path, records_url, 0.0))
+    assert tables(records_url) == set()
+
+
+def test_a_service_does_not_wait_for_a_store_that_needs_a_newer_program(records_url: str, tmp_path: Path) -> None:
+    Records(records_url).close()
+    set_version(records_url, f"{SCHEMA_VERSION + AHEAD + 1:04d}")
+    with pytest.raises(StoreError, match="use a newer Proctor"):
+        open_records(waiting_settings(tmp_path, records_url, 3600.0))
 
 
 def test_commands_migrate_a_home_s_own_store_and_no_server_s() -> None:

@@ -55,6 +55,7 @@ def test_every_setting_has_a_variable_and_survives_the_way_through_it(tmp_path: 
         "PROCTOR_LEDGER_CHECK": "warn",
         "PROCTOR_RECORDS_URL": "postgresql://a",
         "PROCTOR_RECORDS_MIGRATE": "never",
+        "PROCTOR_RECORDS_WAIT_S": "600",
         "PROCTOR_SIGNING_KEY": "/k.pem",
         "PROCTOR_TRUSTED_KEYS": "/keys",
         "PROCTOR_ARTIFACTS": "s3://bucket",

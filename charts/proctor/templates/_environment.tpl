@@ -65,6 +65,8 @@ migrate: [records]
   "PROCTOR_STALL_S" $t.stallSeconds
   "PROCTOR_GRACE_S" .Values.shutdown.graceSeconds
 -}}
+{{- /* The trial's PostgreSQL starts beside its users; one of your own is migrated before they start. */ -}}
+{{- if .Values.postgresql.enabled }}{{ $_ := set $said "PROCTOR_RECORDS_WAIT_S" .Values.migrations.timeoutSeconds }}{{ end -}}
 {{- if eq .Values.artifacts.kind "s3" -}}
 {{- $_ := set $said "PROCTOR_ARTIFACTS" .Values.artifacts.s3.uri -}}
 {{- with .Values.artifacts.s3.endpointUrl }}{{ $_ := set $said "PROCTOR_S3_ENDPOINT_URL" . }}{{ end -}}

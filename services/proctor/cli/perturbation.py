@@ -100,7 +100,7 @@ def serve(
     from proctor.runtime.grpc.own_servers import PERTURBATION
     from proctor.runtime.logs.configuring import configure_logging
     from proctor.runtime.private import tighten_stores
-    from proctor.runtime.records.store import Records
+    from proctor.runtime.records.opening import open_records
     from proctor.runtime.settings import Settings
 
     address = Address.parse(listen)
@@ -123,7 +123,7 @@ def serve(
         say(f"the perturbation service listens on {bound}{secrecy(tls, tokens)}", err=True)
 
     tighten_stores(settings.home, settings.artifacts)
-    records = Records(settings.records_url, migrate=settings.records_migrate.services)
+    records = open_records(settings)
     prepare_for_many_objects()
 
     def resolve() -> ResolvedEncoder:

@@ -55,6 +55,10 @@ class StoreError(ProctorError):
     """An artifact, record or ledger entry that is missing or damaged."""
 
 
+class StoreNotReadyError(StoreError):
+    """A store that does not answer, or whose tables somebody else is still to migrate: it may be ready in a moment."""
+
+
 class TooLargeError(ProctorError):
     """Something that would be stored and is larger than what can be read again. Trying again does not mend it."""
 

@@ -39,6 +39,7 @@ from proctor.runtime.artifacts.store import ArtifactStore
 from proctor.runtime.messaging.tasks import configure, send
 from proctor.runtime.private import tighten_stores
 from proctor.runtime.records.audit_list import ListedAudit, Place, Wanted
+from proctor.runtime.records.opening import open_records
 from proctor.runtime.records.requests import AuditRequest
 from proctor.runtime.records.store import AuditRecord, Records, UnreadableAudit
 from proctor.runtime.redis.presence import Presence
@@ -317,12 +318,12 @@ def local_desk(settings: Settings, *, at_terminal: bool = False, serves: bool = 
     """
     configure(settings)
     tighten_stores(settings.home, settings.artifacts)
-    may = settings.records_migrate
-    migrate = may.services if serves else may.commands(settings.records_url)
+    migrate = settings.records_migrate.commands(settings.records_url)
     with ExitStack() as stack:
         tracing.begin("gateway" if serves else "cli")
         stack.callback(tracing.end)
-        records = stack.enter_context(closing(Records(settings.records_url, migrate=migrate)))
+        opened = open_records(settings) if serves else Records(settings.records_url, migrate=migrate)
+        records = stack.enter_context(closing(opened))
         if serves:
             records.list.fill_in()
         ledger = stack.enter_context(closing(Ledger(settings.ledger_url)))

@@ -148,6 +148,9 @@ class Settings(EnvironmentSettings):
     records_url: Text = Field(default_factory=lambda said: f"sqlite:///{said['home'] / 'records.sqlite'}", repr=False)
     records_migrate: RecordsMigrate = RecordsMigrate.AUTO
     """Who brings the record store's tables to this version."""
+    records_wait_s: Annotated[float, Field(ge=0, allow_inf_nan=False, description="0 or more seconds")] = 0.0
+    """For how long a worker or server that starts waits for a record store that does not answer, or that is still to be
+    migrated by somebody else; 0 has it end with that error at once."""
     signing_key: Annotated[_Folder, AfterValidator(Path.absolute)] | None = None
     """PEM file of the Ed25519 key that signs decisions; None is the installation's own, made in the home."""
     trusted_keys: Annotated[_Folder, AfterValidator(Path.absolute)] | None = None

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar, cast
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, OperationalError
 
-from proctor.domain.errors import BadInputError, StoreError
+from proctor.domain.errors import BadInputError, StoreNotReadyError
 
 logger = logging.getLogger(__name__)
 
@@ -102,7 +102,7 @@ def outlasting(method: Method) -> Method:
     """Have a method outlast a server that is away for a moment. For reads, and for writes that may be given twice.
 
     Raises:
-        StoreError: when the server is still away after `AWAY_WAITS_S`.
+        StoreNotReadyError: when the server is still away after `AWAY_WAITS_S`.
     """
 
     @wraps(method)
@@ -115,7 +115,7 @@ def outlasting(method: Method) -> Method:
                 if not is_passing(error):
                     raise
                 if wait_s is None:
-                    raise StoreError(f"the record store does not answer: {said(error)}") from error
+                    raise StoreNotReadyError(f"the record store does not answer: {said(error)}") from error
                 note_wait(error, wait_s)
                 time.sleep(wait_s)
         raise AssertionError("the last round returns or raises")

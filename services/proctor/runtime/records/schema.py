@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from proctor.domain.errors import StoreError
+from proctor.domain.errors import StoreError, StoreNotReadyError
 from proctor.runtime.records.engine import open_engine
 
 logger = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ def prepare(engine: sa.Engine, *, migrate: bool) -> None:
 
     Raises:
         StoreError: when the store is of a version that this program does not work with, or of an earlier one and it is
-            not to be migrated here, or cannot be migrated.
+            not to be migrated here (StoreNotReadyError), or cannot be migrated.
     """
     with engine.connect() as connection:
         found = schema_version(connection)
@@ -85,7 +85,7 @@ def prepare(engine: sa.Engine, *, migrate: bool) -> None:
     if found >= SCHEMA_VERSION:
         return
     if not migrate:
-        raise StoreError(
+        raise StoreNotReadyError(
             f"the record store is at schema version {found} and this Proctor needs {SCHEMA_VERSION}: give "
             "`proctor records migrate` once, or start a worker that may (PROCTOR_RECORDS_MIGRATE=auto)"
         )
