@@ -25,7 +25,8 @@ from proctor.evidence.planning.sequential_audits import (
     whole_clusters,
 )
 from proctor.evidence.planning.simulated_audits import Bounds, Decisions, Limits
-from proctor.evidence.sequential.schedule import Look, look_sizes, schedule
+from proctor.evidence.sequential.item_order import look_sizes
+from proctor.evidence.sequential.schedule import Look, schedule
 
 _LIMITS: Final = Limits(SCORING)
 #: Bounds are compared with a truth that was computed in another order.

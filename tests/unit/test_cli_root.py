@@ -92,7 +92,16 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert __version__ in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("arguments", [["no-such-command"], ["--no-such-option"], ["status", "--format", "xml"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["no-such-command"],
+        ["--no-such-option"],
+        ["status", "--format", "xml"],
+        ["worker", "router", "--log-level", "loud"],
+        ["gateway", "--log-level", "loud"],
+    ],
+)
 def test_bad_usage_is_one_message_and_exit_code_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert root.main(arguments) == 2
     output = capsys.readouterr()

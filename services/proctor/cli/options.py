@@ -26,6 +26,17 @@ def _remember(context: click.Context, parameter: click.Parameter, value: Path) -
     return value.absolute()
 
 
+def log_level_option(command: Command) -> Command:
+    """`--log-level` of a worker or server."""
+    return click.option(
+        "--log-level",
+        type=click.Choice(("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"), case_sensitive=False),
+        default="INFO",
+        show_default=True,
+        help="Level of the log on standard error.",
+    )(command)
+
+
 def home_option(command: Command) -> Command:
     """`--home`: the folder of a stack and everything it keeps."""
     return click.option(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from proctor.cli.options import log_level_option
 from proctor.cli.terminal import say
 from proctor.domain.errors import BadInputError
 
@@ -59,7 +60,7 @@ def serving_options(prefix: str, *, message: str, most_bytes: int, default: str)
                 envvar=f"{prefix}_TLS_CLIENT_CA",
                 help="PEM file of an authority; only clients with a certificate of it are let in.",
             ),
-            click.option("--log-level", default="INFO", show_default=True, help="Level of the log on standard error."),
+            log_level_option,
         )
         for option in reversed(options):
             command = option(command)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from proctor.cli.options import log_level_option
 from proctor.domain.errors import ExitCode
 from proctor.domain.host import LOOPBACK
 from proctor.domain.messages import ALSO_HANDLED, NOTIFIER, OPTIONAL_SERVICES, QUEUES, SERVICES
@@ -39,7 +40,7 @@ _GRPC_POLLING = ("GRPC_EXPERIMENTS", "-event_engine_client")
 
 @click.command()
 @click.argument("service", type=click.Choice((*SERVICES, *OPTIONAL_SERVICES)))
-@click.option("--log-level", default="INFO", show_default=True, help="Celery's log level.")
+@log_level_option
 @click.option(
     "--concurrency",
     type=click.IntRange(min=1),
@@ -221,7 +222,7 @@ def worker(
             Where.from_environment()
             stack.enter_context(keeping_approvals(settings))
         stack.enter_context(parts.watched(is_consuming, lambda: write_atomic(ready, b"consuming\n")))
-        app.worker_main([*log.celery_options, *_arguments(service, log_level, concurrency)])
+        _consume(app, service, log_level, concurrency, quiet=log.is_json)
     return parts.exit_code or next((worker.exitcode or 0 for worker in workers), ExitCode.FAILURE)
 
 
@@ -234,20 +235,35 @@ def _collectors(service: str, settings: Settings) -> Iterable[Collector]:
     return collectors(settings)
 
 
-def _arguments(service: str, log_level: str, concurrency: int) -> list[str]:
-    """Of Celery's command line."""
-    arguments = ["worker", f"--queues={','.join(QUEUES[service])}", f"--hostname={service}@%h"]
-    arguments += [f"--loglevel={log_level}", "--without-gossip", "--without-mingle"]
+def _consume(app: Any, service: str, log_level: str, concurrency: int, *, quiet: bool) -> None:
+    """Run Celery's worker until it is told to leave.
+
+    As `celery worker` does, and not by it: its command line imports all other commands, a prompt among them, which was
+    a fifth of what a worker took to start.
+    """
+    from celery.concurrency import get_implementation
+    from celery.utils.log import mlevel
+    from celery.utils.nodenames import host_format
+
     if service == INFERENCE:
         # Tasks wait for a model and hold its connections, which is no work for several processes. A message that was
         # taken before a thread is free would wait here while another worker has one.
-        arguments += ["--pool=threads", f"--concurrency={concurrency}", "--disable-prefetch"]
-    elif concurrency == 1:
-        # A pool of one process would only double the memory that a model takes.
-        arguments += ["--pool=solo"]
+        pool = "threads"
+        app.conf.worker_disable_prefetch = True
     else:
-        arguments += ["--pool=prefork", f"--concurrency={concurrency}"]
-    return arguments
+        # A pool of one process would only double the memory that a model takes.
+        pool = "solo" if concurrency == 1 else "prefork"
+    app.Worker(
+        hostname=host_format(f"{service}@%h"),
+        queues=",".join(QUEUES[service]),
+        pool_cls=get_implementation(pool),
+        concurrency=concurrency,
+        loglevel=mlevel(log_level),
+        without_gossip=True,
+        without_mingle=True,
+        # A banner is no JSON.
+        quiet=quiet,
+    ).start()
 
 
 def _leave_by_any_signal() -> None:

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from proctor.domain.backends import Backend
-from proctor.domain.base import Frozen
+from proctor.domain.base import Section
 from proctor.domain.canonical import json_digest
 from proctor.domain.field_words import Words
 from proctor.domain.suite_types import ContentHash, Endpoint, ServedName
@@ -43,7 +43,7 @@ def _drawn(decoding: Decoding) -> Decoding:
     return decoding
 
 
-class SolverSection(Frozen):
+class SolverSection(Section):
     """A model that answers both wordings of an item; never the audited one."""
 
     model: Annotated[str, Words(example='the model\'s name, e.g. "org/solver"')] = Field(
@@ -67,7 +67,7 @@ class SolverSection(Frozen):
         return self.served_name or self.model.rsplit("/", 1)[-1]
 
 
-class AnsweringCheckSection(Frozen):
+class AnsweringCheckSection(Section):
     """Whether other models answer a rewording as they answer its item; absent, nobody is asked."""
 
     solvers: tuple[SolverSection, ...] = Field(min_length=1, max_length=MAX_SOLVERS)

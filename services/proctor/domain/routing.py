@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from proctor.domain.backends import Backend
-from proctor.domain.base import Frozen
+from proctor.domain.base import Section
 from proctor.domain.field_words import Words
 from proctor.domain.plugins import declared, handed_in
 from proctor.domain.suite_types import ContentHash, Endpoint, ServedName
@@ -85,7 +85,7 @@ class Condition(NamedTuple):
         return tuple(Route(self.arm, place, before + place) for place in places)
 
 
-class RouterSection(Frozen):
+class RouterSection(Section):
     """Which model passes the questions on, and how it is asked; by default the model under audit."""
 
     model: str | None = Field(default=None, min_length=1, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:-]*$")
@@ -106,7 +106,7 @@ class RouterSection(Frozen):
     """How its messages are drawn."""
 
 
-class ProtocolSection(Frozen):
+class ProtocolSection(Section):
     """Whether the model is also asked through routers, which feeds the noise channel."""
 
     protocol: Literal["direct", "router_worker"] = "direct"

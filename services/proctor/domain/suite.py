@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from proctor.domain.answering import AnsweringCheckSection, is_audited
 from proctor.domain.backends import Backend as Backend
-from proctor.domain.base import Frozen
+from proctor.domain.base import Section
 from proctor.domain.channels import ALWAYS_REQUIRED, REQUIRED_BY_PROFILE, SEARCHES, ChannelName
 from proctor.domain.field_words import Words
 from proctor.domain.hub import HUB_ID, HUB_REVISION
@@ -37,7 +37,7 @@ _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 _NAME_WORDS = Words(alphabet="letters, digits, '.', '_' and '-', after a letter or digit")
 
 
-class ModelSection(Frozen):
+class ModelSection(Section):
     """The model version under audit."""
 
     model_id: Annotated[str, Words(alphabet="letters, digits, '.', '_', '/' and '-', after a letter or digit")] = Field(
@@ -65,7 +65,7 @@ class ModelSection(Frozen):
         return self.served_name or self.model_id.rsplit("/", 1)[-1]
 
 
-class DatasetSection(Frozen):
+class DatasetSection(Section):
     """The benchmark, and which of its items are asked."""
 
     benchmark_name: Annotated[str, _NAME_WORDS] = Field(
@@ -133,7 +133,7 @@ class DatasetSection(Frozen):
         return self
 
 
-class ParaphraserSection(Frozen):
+class ParaphraserSection(Section):
     """How the model that rewords is asked, for the strategies that need one."""
 
     endpoint: Endpoint | None = None
@@ -154,7 +154,7 @@ class ParaphraserSection(Frozen):
     """How its rewordings are drawn."""
 
 
-class PerturbationSection(Frozen):
+class PerturbationSection(Section):
     """How items are reworded, and which rewordings are admitted."""
 
     num_variants_per_item: int = Field(default=3, ge=1, le=100)
@@ -247,7 +247,7 @@ class PerturbationSection(Frozen):
         return self
 
 
-class ScoringSection(Frozen):
+class ScoringSection(Section):
     """Thresholds of the perturbation channel. Contamination Score and alpha are fractions, shares are percent."""
 
     contamination_threshold: Fraction = 0.10
@@ -272,7 +272,7 @@ class ScoringSection(Frozen):
     """Channels of evidence without which nothing is approved, beside those that governance.profile requires."""
 
 
-class GovernanceSection(Frozen):
+class GovernanceSection(Section):
     """Who owns the audit and what its outcome does."""
 
     # Not written where it is the default, so that suites and reports of the time before it keep their bytes.
@@ -306,7 +306,7 @@ class GovernanceSection(Frozen):
     """Who is told of a review or a block, as mail addresses or names, as far as the operator lets suites name them."""
 
 
-class FewShotExample(Frozen):
+class FewShotExample(Section):
     """A solved example that is shown before the question."""
 
     question: Annotated[str, Words(example='the question, e.g. "1 + 1 = ?"')]
@@ -317,7 +317,7 @@ class FewShotExample(Frozen):
     """The example's answer."""
 
 
-class PromptSection(Frozen):
+class PromptSection(Section):
     """How an item becomes a prompt."""
 
     template: str | None = Field(default=None, max_length=20_000)
@@ -340,7 +340,7 @@ class PromptSection(Frozen):
         return self
 
 
-class MetricSection(Frozen):
+class MetricSection(Section):
     """How an answer is read and graded."""
 
     name: Literal["accuracy"] = "accuracy"
@@ -363,7 +363,7 @@ class MetricSection(Frozen):
     execution runs what the model wrote, where the operator lets it."""
 
 
-class Suite(Frozen):
+class Suite(Section):
     """A pinned audit configuration. Loads the article's JSON unchanged."""
 
     schema_uri: str | None = Field(default=None, alias="$schema")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from proctor.domain.base import Frozen
+from proctor.domain.base import Section
 
 
-class BudgetSection(Frozen):
+class BudgetSection(Section):
     """What the audit may use, of all its models together; it stops before it uses more, and goes on with a raised one.
 
     It is no part of the fingerprint: the same suite with another budget goes on with the same audit.

@@ -6,12 +6,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from proctor.domain.base import Frozen
+from proctor.domain.base import Section
 from proctor.domain.field_words import Words
 from proctor.domain.shared_context import SHARED_CONTEXT
 
 
-class ControlSection(Frozen):
+class ControlSection(Section):
     """Items that no model can have seen, asked in both wordings as the benchmark's are.
 
     They were written after the model's cut-off, are private, or were made anew. They are reworded by the same

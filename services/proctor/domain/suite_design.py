@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from proctor.domain.base import Frozen
+from proctor.domain.base import Section
 from proctor.domain.field_words import Words
 
 #: A fifth of the sample, then each further tenth. Chosen by simulation: docs/sequential.md.
@@ -18,7 +18,7 @@ DEFAULT_FUTILITY: Final = 0.15
 MAX_LOOKS: Final = 20
 
 
-class DesignSection(Frozen):
+class DesignSection(Section):
     """Whether an audit asks its whole sample, or stops at a look at which the evidence decides.
 
     `sample_size` is then the greatest number of items. Intervals hold their level at every look together, and so does

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
 
-from proctor.domain.base import Frozen
+from proctor.domain.base import Section
 from proctor.domain.exposure import AUDIT_POLICIES
 from proctor.domain.field_words import Words
 from proctor.domain.suite_types import Percent
@@ -20,7 +20,7 @@ _STAGE: Final = re.compile(r"[a-z][a-z0-9_-]{0,39}", re.ASCII)
 _Pattern = Annotated[str, Field(min_length=1, max_length=4096)]
 
 
-class ExposureSection(Frozen):
+class ExposureSection(Section):
     """Training data of the model, by stage, that are searched for the benchmark's items while the model answers.
 
     What is found says of each item whether its result is comparable. That nothing was found is no sign that an item

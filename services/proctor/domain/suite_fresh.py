@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from proctor.domain.base import Frozen
+from proctor.domain.base import Section
 
 
-class FreshSection(Frozen):
+class FreshSection(Section):
     """Newly made items of the benchmark's kind, asked of the model beside it in the arm `fresh`.
 
     A model that learned the benchmark in every wording answers it better than these. Columns that are left out are

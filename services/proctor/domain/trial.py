@@ -10,7 +10,7 @@ from pydantic import Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema
 from pydantic_core.core_schema import json_or_python_schema, no_info_after_validator_function
 
-from proctor.domain.base import Frozen
+from proctor.domain.base import Frozen, Section
 from proctor.domain.canonical import quoted, text_id
 from proctor.domain.labels import LabelScheme
 
@@ -93,7 +93,7 @@ class Trial(Frozen):
         return text_id(f"{key},{self.router_index},{self.replicate}]")
 
 
-class Decoding(Frozen):
+class Decoding(Section):
     """How answers are drawn from the model."""
 
     temperature: float = Field(default=0.0, ge=0.0, le=2.0)

@@ -17,8 +17,7 @@ from proctor.domain.manifest import (
     ItemSet,
 )
 from proctor.domain.suite_design import DesignSection
-from proctor.evidence.sequential.item_order import cut_at
-from proctor.evidence.sequential.schedule import look_sizes
+from proctor.evidence.sequential.item_order import cut_at, look_sizes
 from proctor.router.inputs import AuditInputs
 from proctor.router.stages.outcome import StageOutcome
 from proctor.runtime.artifacts.chunks import joined_variants, put_items

@@ -21,7 +21,8 @@ from proctor.evidence.planning.sequential_audits import (
     whole_clusters,
 )
 from proctor.evidence.planning.simulated_audits import Limits
-from proctor.evidence.sequential.schedule import Look, look_sizes, schedule
+from proctor.evidence.sequential.item_order import look_sizes
+from proctor.evidence.sequential.schedule import Look, schedule
 
 #: Shares of items that leaked: a clean model, and three that are not.
 LEAKS: Final = (0.0, 0.05, 0.10, 0.20)

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from proctor.domain.suite_design import DesignSection
-from proctor.evidence.sequential.schedule import Look, look_sizes, repeated_p_value, schedule
+from proctor.evidence.sequential.item_order import look_sizes
+from proctor.evidence.sequential.schedule import Look, repeated_p_value, schedule
 
 DESIGNS = [
     DesignSection(kind="sequential"),

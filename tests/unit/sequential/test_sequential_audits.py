@@ -24,8 +24,8 @@ from proctor.evidence.planning.pattern_chances import pattern_chances
 from proctor.evidence.planning.sequential_audits import Audits, Stopped, drawn_looks, stopped, whole_clusters
 from proctor.evidence.planning.simulated_audits import Limits, SimulatedAudits
 from proctor.evidence.sequential.futility import Interval, decision_chance
-from proctor.evidence.sequential.item_order import cut_at
-from proctor.evidence.sequential.schedule import Look, look_sizes, schedule
+from proctor.evidence.sequential.item_order import cut_at, look_sizes
+from proctor.evidence.sequential.schedule import Look, schedule
 from proctor.scorer.policy import decide
 from tests.unit.test_approval import answers_of, suite
 from tests.unit.test_control_items import as_answers

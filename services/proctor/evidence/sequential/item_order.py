@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from proctor.domain.canonical import canonical_json
 from proctor.domain.item import Item
+from proctor.domain.suite_design import DesignSection
 
 
 def in_clusters(items: Sequence[Item], seed: int) -> tuple[Item, ...]:
@@ -24,6 +25,14 @@ def in_clusters(items: Sequence[Item], seed: int) -> tuple[Item, ...]:
         return tuple(items)
     ranks = {item.item_id: _rank(seed, item) for item in items}
     return tuple(sorted(items, key=lambda item: ranks[item.item_id]))
+
+
+def look_sizes(design: DesignSection, n_items: int) -> tuple[int, ...]:
+    """How many of `n_items` each look is to have, ascending; looks without a further item are left out."""
+    if not design.sequential:
+        return (n_items,)
+    wanted = (max(1, round(share * n_items)) for share in design.looks)
+    return tuple(dict.fromkeys(wanted))
 
 
 def cut_at(items: Sequence[Item], shares: Sequence[float]) -> list[tuple[Item, ...]]:

@@ -41,14 +41,6 @@ class Look(NamedTuple):
         return self.number == self.n_looks
 
 
-def look_sizes(design: DesignSection, n_items: int) -> tuple[int, ...]:
-    """How many of `n_items` each look is to have, ascending; looks without a further item are left out."""
-    if not design.sequential:
-        return (n_items,)
-    wanted = (max(1, round(share * n_items)) for share in design.looks)
-    return tuple(dict.fromkeys(wanted))
-
-
 def schedule(design: DesignSection, sizes: Sequence[int], *, level: float, alpha: float) -> tuple[Look, ...]:
     """The looks of an audit.
 

@@ -34,12 +34,6 @@ class Log(NamedTuple):
         """Whether everything that is printed has to be a line of JSON."""
         return self.format is LogFormat.JSON
 
-    @property
-    def celery_options(self) -> tuple[str, ...]:
-        """What Celery is told in front of its command."""
-        # No banner, which is no JSON.
-        return ("--quiet",) if self.is_json else ()
-
 
 def configure_logging(service: str, level: str, form: LogFormat) -> Log:
     """Have this process log to standard error; what is configured already stays.

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import sys
+
 from kombu.exceptions import OperationalError as BrokerError
-from sqlalchemy.exc import DBAPIError, OperationalError
 
 from proctor.domain.errors import NewerVersionError, StoreError
 
 
 def of_a_store(error: BaseException) -> bool:
     """Whether it is a store's error, which may be back in a moment."""
-    if isinstance(error, DBAPIError):
-        return isinstance(error, OperationalError) or error.connection_invalidated
-    return isinstance(error, StoreError)
+    if isinstance(error, StoreError):
+        return True
+    if "sqlalchemy" not in sys.modules:
+        # A process without records raises none of its errors, and should not import it to know that.
+        return False
+    from sqlalchemy.exc import DBAPIError, OperationalError
+
+    return isinstance(error, DBAPIError) and (isinstance(error, OperationalError) or error.connection_invalidated)
 
 
 def passes(error: Exception) -> bool:

@@ -12,7 +12,6 @@ from contextlib import closing
 from typing import Any, Final
 
 import redis
-import sqlalchemy as sa
 from celery.worker import state as worker_state
 from kombu.exceptions import OperationalError
 
@@ -22,7 +21,6 @@ from proctor.runtime.messaging.worker_parts import WorkerParts
 from proctor.runtime.metrics.probe_pages import LIVEZ, READYZ, probe_page
 from proctor.runtime.metrics.server import Application
 from proctor.runtime.progress import Progress
-from proctor.runtime.records.engine import open_engine
 from proctor.runtime.settings import Settings
 
 #: A probe waits no longer for a server that accepts and does not answer.
@@ -73,7 +71,7 @@ class WorkerProbes:
         for name, ask in self._stores.items():
             try:
                 ask()
-            except (ProctorError, sa.exc.SQLAlchemyError):
+            except ProctorError:
                 # No more: a message of a store's may hold what nobody without a token should read.
                 return f"no answer from: {name}"
         return None
@@ -92,9 +90,17 @@ class WorkerProbes:
                 raise StoreError("the ledger does not answer") from error
 
     def _ask_records(self) -> None:
+        # Not by an inference worker, which has none, and none of SQLAlchemy in its memory.
+        import sqlalchemy as sa
+
+        from proctor.runtime.records.engine import open_engine
+
         engine = open_engine(self._settings.records_url, poolclass=sa.pool.NullPool)
-        with engine.connect() as connection:
-            connection.execute(sa.select(sa.literal(1)))
+        try:
+            with engine.connect() as connection:
+                connection.execute(sa.select(sa.literal(1)))
+        except sa.exc.SQLAlchemyError as error:
+            raise StoreError("the record store does not answer") from error
 
 
 def messages_waiting(app: Any, queues: Sequence[str]) -> int:

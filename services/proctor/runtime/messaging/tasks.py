@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from functools import cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from celery import Celery, current_task
 from kombu import Queue
@@ -28,12 +28,14 @@ from proctor.runtime.messaging.broker_loss import take_refusals_for_losses
 from proctor.runtime.messaging.dead_letters import DeadLetters, Fault
 from proctor.runtime.messaging.passing import of_a_store
 from proctor.runtime.metrics import recording as metrics
-from proctor.runtime.records.store import Records
 from proctor.runtime.redis.presence import Presence, new_worker_id
 from proctor.runtime.redis.tries import TriedTooOftenError, Tries
 from proctor.runtime.retrying import retrying
 from proctor.runtime.settings import Settings
 from proctor.runtime.traces import tracing
+
+if TYPE_CHECKING:
+    from proctor.runtime.records.store import Records
 
 #: Longest time between two sweeps for messages whose visibility timeout is over. kombu's own is a hundred seconds.
 _SWEEP_S = 10.0
@@ -278,6 +280,9 @@ def worker_settings() -> Settings:
 @cache
 def worker_records() -> Records:
     """The record store of this worker process."""
+    # A quarter of what an inference worker imports, which has no records and is what scales from nothing.
+    from proctor.runtime.records.store import Records
+
     return Records(worker_settings().records_url, migrate=worker_settings().records_migrate.services)
 
 
@@ -287,8 +292,9 @@ def open_records_once() -> None:
     Raises:
         StoreError: when the store is of a version that this program cannot use, or does not answer.
     """
-    settings = worker_settings()
-    Records(settings.records_url, migrate=settings.records_migrate.services).close()
+    from proctor.runtime.records.opening import open_records
+
+    open_records(worker_settings()).close()
 
 
 @cache

@@ -10,17 +10,19 @@ import json
 import zlib
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from proctor.domain.canonical import bytes_digest
 from proctor.domain.errors import StoreError
 from proctor.domain.measure import ItemCounts
 
+# Imported where it is used: every service opens the record store, and few read these columns.
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
 #: 100 rewordings are the most that a suite asks; two bytes leave room.
-_COLUMN: Final = np.dtype("<u2")
+_COLUMN: Final = "<u2"
 #: Item lists that a process keeps decoded.
 _KEPT_LISTS: Final = 64
 #: A suite asks a million items at most, whose ids have 256 characters.
@@ -47,6 +49,8 @@ class PackedItems(NamedTuple):
 
 def pack(items: ItemCounts) -> PackedItems:
     """The form in which items are stored."""
+    import numpy as np
+
     ids = json.dumps(items.item_ids, separators=(",", ":")).encode()
     columns: tuple[Sequence[int], ...] = (items.canonical, items.right, items.total)
     counts = b"".join(np.asarray(column, dtype=_COLUMN).tobytes() for column in columns)
@@ -59,6 +63,8 @@ def unpack(packed: PackedItems) -> ItemColumns:
     Raises:
         StoreError: when it was changed in the store.
     """
+    import numpy as np
+
     try:
         ids = _ids(packed.item_list, packed.ids)
         flat = np.frombuffer(_inflated(packed.counts), dtype=_COLUMN)
