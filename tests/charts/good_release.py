@@ -164,6 +164,7 @@ def _template(component: str, image: str, arguments: list[str]) -> Manifest:
         "spec": {
             "serviceAccountName": f"good-{component}",
             "automountServiceAccountToken": False,
+            "shareProcessNamespace": True,
             "securityContext": {
                 "runAsNonRoot": True, "runAsUser": 10001, "seccompProfile": {"type": "RuntimeDefault"},
             },

@@ -394,6 +394,11 @@ def the_pause_before_the_signal_is_not_counted(release: Release) -> None:
     container(release)["lifecycle"] = {"preStop": {"sleep": {"seconds": 60}}}
 
 
+@plants("a_pod_that_starts_hears_that_it_is_to_leave")
+def its_process_is_the_first(release: Release) -> None:
+    del pod(release)["shareProcessNamespace"]
+
+
 @plants("a_store_is_one_pod")
 def the_old_store_is_still_there(release: Release) -> None:
     del named(release, "Deployment", "good-valkey")["spec"]["strategy"]

@@ -53,6 +53,7 @@ restartPolicy: Never
 serviceAccountName: {{ include "proctor.fullname" $root }}-{{ .component }}
 automountServiceAccountToken: false
 enableServiceLinks: false
+{{ include "proctor.sharedProcesses" . }}
 {{- with $root.Values.image.pullSecrets }}
 imagePullSecrets:
   {{- range . }}

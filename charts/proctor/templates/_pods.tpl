@@ -12,6 +12,14 @@ seccompProfile:
   type: RuntimeDefault
 {{- end -}}
 
+{{/*
+The first process of a namespace of processes takes no signal before it has a handler: on a busy node a pod that was told
+to leave just as it started stayed until its grace was over, a Valkey for a minute. Shared, that process is the pod's.
+*/}}
+{{- define "proctor.sharedProcesses" -}}
+shareProcessNamespace: true
+{{- end -}}
+
 {{- define "proctor.containerSecurity" -}}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
@@ -95,11 +103,11 @@ The spec of a pod that runs `proctor`. Takes root, component, values, args, and
 {{- define "proctor.podSpec" -}}
 {{- $root := .root -}}
 {{- $storage := include "proctor.storage" . | fromYaml -}}
-{{- $needs := get (include "proctor.needs" $root | fromYaml) .component -}}
 serviceAccountName: {{ include "proctor.fullname" $root }}-{{ .component }}
 automountServiceAccountToken: {{ if include "proctor.talksToKubernetes" . }}true{{ else }}false{{ end }}
 # Hundreds of variables of every service in the namespace otherwise.
 enableServiceLinks: false
+{{ include "proctor.sharedProcesses" . }}
 {{- with .restartPolicy }}
 restartPolicy: {{ . }}
 {{- end }}
@@ -115,23 +123,6 @@ imagePullSecrets:
 securityContext:
   {{- include "proctor.podSecurity" $root | nindent 2 }}
 {{- include "proctor.placement" . }}
-{{- if and (has "records" $needs) $root.Values.postgresql.enabled (ne .component "migrate") }}
-initContainers:
-  # The trial's PostgreSQL starts beside its users; one of your own is migrated before they are.
-  - name: wait-for-records
-    image: {{ include "proctor.image" (dict "root" $root "target" (.target | default .component)) }}
-    imagePullPolicy: {{ $root.Values.image.pullPolicy }}
-    command: [sh, -c, 'trap "exit 143" TERM; until proctor records version; do sleep 1; done']
-    env:
-      - {name: PROCTOR_HOME, value: /var/lib/proctor}
-      {{- include "proctor.variables" (dict "root" $root "component" "migrate") | nindent 6 }}
-    securityContext:
-      {{- include "proctor.containerSecurity" $root | nindent 6 }}
-    resources:
-      {{- toYaml $root.Values.migrations.resources | nindent 6 }}
-    volumeMounts:
-      {{- toYaml (include "proctor.storage" (dict "root" $root "component" "migrate") | fromYaml).mounts | nindent 6 }}
-{{- end }}
 containers:
   - name: {{ .component }}
     image: {{ include "proctor.image" (dict "root" $root "target" (.target | default .component)) }}

@@ -37,6 +37,7 @@ spec:
       serviceAccountName: {{ $name }}
       automountServiceAccountToken: false
       enableServiceLinks: false
+      {{- include "proctor.sharedProcesses" . | nindent 6 }}
       terminationGracePeriodSeconds: {{ .seconds }}
       {{- with $root.Values.image.pullSecrets }}
       imagePullSecrets:

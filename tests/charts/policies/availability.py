@@ -68,6 +68,14 @@ def a_pod_has_time_to_leave(release: Release) -> Iterator[str]:
 
 
 @policy
+def a_pod_that_starts_hears_that_it_is_to_leave(release: Release) -> Iterator[str]:
+    """No container has the first process of a namespace of its own, which takes no signal before it has a handler."""
+    for pod in pods(release.objects):
+        if not pod.spec.get("shareProcessNamespace"):
+            yield f"{pod.name}: told to leave as it starts, it stays until its grace is over"
+
+
+@policy
 def a_store_is_one_pod(release: Release) -> Iterator[str]:
     """What keeps its data in one volume runs once, and its old pod is gone before the new one opens the volume."""
     for pod in pods(release.objects):
