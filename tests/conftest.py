@@ -36,8 +36,9 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     if room in _MARKED:
         item.add_marker(_MARKED[room])
     if room == "cluster":
-        # Of the cluster's start too, and of images that are built the first time.
-        item.add_marker(pytest.mark.timeout(1500))
+        # Of the cluster's start too, of images that are built the first time, and of the other lane, for whose end
+        # waits who started the cluster.
+        item.add_marker(pytest.mark.timeout(2700))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

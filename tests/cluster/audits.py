@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import httpx
 
+from proctor.domain.errors import ProctorError
+from proctor.gateway.client import RemoteDesk, remote_desk
 from proctor.gateway.fields import LONGEST_LIST
-from tests.cluster.kit import CommandError
+from tests.cluster.kit import CommandError, is_ready
 from tests.cluster.release import Release
 
 #: States that an audit does not leave by itself.
@@ -23,53 +21,82 @@ _ENDED: Final = ("decided", "failed", "cancelled")
 _POLL_S: Final = 1.0
 
 
+class _Connection(NamedTuple):
+    http: httpx.Client
+    desk: RemoteDesk
+
+
 class Gateway:
-    """The gateway of a release, whose pods may be killed at any time."""
+    """The gateway of a release, whose pods may be killed at any time.
+
+    Ports are forwarded for as long as they lead anywhere: a command of kubectl's and one of Proctor's for each question
+    would take a second of a processor.
+    """
 
     def __init__(self, release: Release) -> None:
         self._release = release
         self._service = f"{release.name}-gateway"
         self._kept = ExitStack()
-        self._client: httpx.Client | None = None
+        self._connection: _Connection | None = None
+        self._known_token = ""
 
-    def submit(self, suite: Path, *options: str) -> str:
-        """Begin an audit of a suite and its files; returns its id."""
-        environment = os.environ | {"PROCTOR_GATEWAY_TOKEN": self._token}
-        with self._release.forwarded(self._service, 50061) as port:
-            ran = subprocess.run(
-                [sys.executable, "-m", "proctor", "audit", "submit", str(suite), *options, "--format", "json",
-                 "--server", f"grpc://127.0.0.1:{port}"],
-                capture_output=True, text=True, env=environment, timeout=120,
-            )  # fmt: skip
-        if ran.returncode != 0:
-            raise CommandError(f"proctor audit submit: {ran.stderr.strip()}")
-        audit_id: str = json.loads(ran.stdout)["audit"]["audit_id"]
-        return audit_id
+    def submit(self, suite: Path) -> str:
+        """Begin an audit of a suite and its files; returns its id.
+
+        Raises:
+            CommandError: the gateway is away, or cannot take it now.
+        """
+        was_connected = self._connection is not None
+        try:
+            return self._connected().desk.submit(suite).audit.audit_id
+        except ProctorError as error:
+            self.close()
+            if was_connected:
+                # Its pod may be gone since.
+                return self.submit(suite)
+            raise CommandError(f"submit: {error}") from error
 
     @property
     def _token(self) -> str:
-        return self._release.secret(self._service, "token")
+        if not self._known_token:
+            self._known_token = self._release.secret(self._service, "token")
+        return self._known_token
+
+    def _connected(self) -> _Connection:
+        if self._connection is None:
+            if not any(map(is_ready, self._release.pods("gateway"))):
+                raise CommandError("no pod of the gateway is ready")
+            try:
+                http, grpc = (
+                    self._kept.enter_context(self._release.forwarded(self._service, port)) for port in (8080, 50061)
+                )
+                headers = {"authorization": f"Bearer {self._token}"}
+                client = httpx.Client(base_url=f"http://127.0.0.1:{http}", headers=headers, timeout=20, trust_env=False)
+                self._connection = _Connection(
+                    self._kept.enter_context(client),
+                    self._kept.enter_context(remote_desk(f"grpc://127.0.0.1:{grpc}", self._token)),
+                )
+            except CommandError:
+                self.close()
+                raise
+        return self._connection
 
     def _get(self, path: str, **parameters: int) -> httpx.Response:
-        """An answer of its HTTP interface, over a forwarded port that is kept for as long as it leads anywhere."""
-        if self._client is not None:
+        """An answer of its HTTP interface."""
+        if self._connection is not None:
             # Its pod may be gone since.
             with suppress(httpx.HTTPError):
-                return self._client.get(path, params=parameters)
+                return self._connection.http.get(path, params=parameters)
             self.close()
         try:
-            headers = {"authorization": f"Bearer {self._token}"}
-            port = self._kept.enter_context(self._release.forwarded(self._service, 8080))
-            client = httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=20, trust_env=False)
-            self._client = self._kept.enter_context(client)
-            return self._client.get(path, params=parameters)
-        except (CommandError, httpx.HTTPError):
+            return self._connected().http.get(path, params=parameters)
+        except httpx.HTTPError:
             self.close()
             raise
 
     def close(self) -> None:
-        """Give back the port; the next question has another."""
-        self._client = None
+        """Give back the ports; the next question has others."""
+        self._connection = None
         self._kept.close()
 
     def audits(self, audit_ids: Iterable[str]) -> dict[str, dict[str, Any]]:

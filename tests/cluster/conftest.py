@@ -15,12 +15,13 @@ from typing import Final
 import pytest
 
 from tests.cluster import sums
+from tests.cluster.admission_world import HELD_PARAMETERS
 from tests.cluster.audits import Gateway
 from tests.cluster.deployment import SUMS_LABELS, with_sums
 from tests.cluster.images import ensure_images
 from tests.cluster.kit import KIT, Cluster, any_cluster, cache_folder
 from tests.cluster.prometheus import running_prometheus
-from tests.cluster.release import Release
+from tests.cluster.release import OF_THE_CLUSTER, Release
 from tests.cluster.walk import run_block, sections
 from tests.scheduling import RELEASE
 
@@ -55,12 +56,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
     """A real Kubernetes with KEDA, for the whole run; tests keep apart by namespaces."""
-    with any_cluster() as found:
-        if found.is_kit:
-            # The kit keeps its state, and a run that was ended in the middle of a drain leaves the node cordoned.
-            for node in found.get("nodes")["items"]:
-                found.kubectl("uncordon", node["metadata"]["name"])
+    with any_cluster(begin=_forget_a_run_that_was_ended) as found:
         yield found
+
+
+def _forget_a_run_that_was_ended(cluster: Cluster) -> None:
+    """The kit keeps its state: of a run that did not get to its end a cordoned node, and a gate that refuses pods."""
+    for node in cluster.get("nodes")["items"]:
+        cluster.kubectl("uncordon", node["metadata"]["name"])
+    for kind in OF_THE_CLUSTER.split(","):
+        for one in cluster.get(kind, "-l", "app.kubernetes.io/name=proctor")["items"]:
+            if one["metadata"]["name"] != HELD_PARAMETERS:
+                cluster.kubectl("delete", kind, one["metadata"]["name"])
 
 
 @pytest.fixture(scope="session")
@@ -76,6 +83,7 @@ def release(cluster: Cluster, images: None) -> Iterator[Release]:
     release = Release(cluster, "proctor")
     there = cluster.run("-n", release.namespace, "get", "deployment", f"{release.name}-gateway").returncode == 0
     if there and os.environ.get(KEEP_VARIABLE):
+        release.wait_until_ready()
         yield release
         return
     if cluster.run("get", "namespace", release.namespace).returncode == 0:

@@ -8,6 +8,8 @@ from tests.cluster import sums
 
 #: Where the tests' Prometheus runs; the chart lets pods of it read metrics.
 MONITORING: Final = "monitoring"
+#: Where people would reach its pages, if anybody but the tests were there.
+DASHBOARD: Final = "https://proctor.example.org"
 #: Of what the tests' own Triton is known to the release's NetworkPolicies by.
 SUMS_LABELS: Final = {"proctor.dev/test-model": "sums"}
 
@@ -46,5 +48,6 @@ def with_sums(namespace: str, *, more: dict[str, Any] | None = None) -> dict[str
         "autoscaling": {"cooldownSeconds": 10, "stabilizationSeconds": 10, "scaleDownPeriodSeconds": 5,
                         "pollingIntervalSeconds": 2},
         "inference": {"autoscaling": {"max": 4}},
+        "gateway": {"dashboardUrl": DASHBOARD},
     }  # fmt: skip
     return values | (more or {})

@@ -14,7 +14,7 @@ import secrets
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -31,8 +31,7 @@ KIT: Final = REPOSITORY.parent / "shared" / "cluster" / "cluster"
 FOLDER_VARIABLE: Final = "PROCTOR_TEST_CLUSTER"
 #: At which pods see what listens on loopback outside, behind `Cluster.reachable`.
 OUTSIDE: Final = "172.31.255.1"
-#: The autoscaler looks every so often; by default every 15 s, which is most of what scaling takes on one node.
-_START: Final = ("up", "--foreground", "--keda", "--metrics-server", "--timeout", "300")
+_START: Final = ("up", "--foreground", "--keda", "--timeout", "300")
 #: Nobody waits longer for a command of kubectl's that waits for nothing by itself.
 _COMMAND_S: Final = 120
 
@@ -103,6 +102,36 @@ class Cluster:
         found: list[dict[str, Any]] = answer.json()["items"]
         return found
 
+    def create(self, manifest: dict[str, Any], namespace: str = "", *, dry: bool = False) -> httpx.Response:
+        """What the API server answers to a new object of one of the usual kinds, whatever that is."""
+        version, plural = manifest["apiVersion"], f"{manifest['kind'].lower()}s"
+        root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        inside = f"/namespaces/{namespace}" if namespace else ""
+        return self.api.post(f"{root}{inside}/{plural}", json=manifest, params={"dryRun": "All"} if dry else {})
+
+    def may(self, account: str, verb: str, resource: str, *, namespace: str, inside: str) -> bool:
+        """Whether a service account of a namespace may do something inside a namespace, as the API server says.
+
+        Args:
+            account: its name.
+            verb: what it would do.
+            resource: `plural.group`, `plural` of the core group, `plural/subresource`.
+            namespace: the account's.
+            inside: the one in which it would do so.
+        """
+        named, _, part = resource.partition("/")
+        name, _, group = named.partition(".")
+        review = {
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+            "spec": {
+                "user": f"system:serviceaccount:{namespace}:{account}",
+                "groups": ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"],
+                "resourceAttributes": {"namespace": inside, "verb": verb, "group": group, "resource": name,
+                                       "subresource": part},
+            },
+        }  # fmt: skip
+        return bool(self.create(review).raise_for_status().json()["status"]["allowed"])
+
     def get(self, *arguments: str) -> Any:
         """Objects, parsed: `get("-n", "proctor", "pods")["items"]`."""
         return json.loads(self.kubectl("get", *arguments, "-o", "json"))
@@ -158,11 +187,14 @@ class Cluster:
 
 
 @contextmanager
-def any_cluster() -> Iterator[Cluster]:
+def any_cluster(begin: Callable[[Cluster], None] = lambda _: None) -> Iterator[Cluster]:
     """The cluster to test on.
 
     A user's is taken as it is; the kit is started, and ends with the block. Where there is neither the test is skipped
     with that reason, and fails in CI.
+
+    Args:
+        begin: what is done with the kit when it has started, before anybody has it.
     """
     if named := os.environ.get("KUBECONFIG"):
         kubectl = shutil.which("kubectl") or missing("KUBECONFIG is set, but there is no kubectl on PATH")
@@ -176,7 +208,10 @@ def any_cluster() -> Iterator[Cluster]:
     folder = Path(os.environ.get(FOLDER_VARIABLE) or cache_folder() / "cluster").absolute()
     folder.mkdir(parents=True, exist_ok=True)
     kubectl = str(folder / "bin" / "kubectl")
-    with shared(folder, partial(_started, folder), this_run()) as kubeconfig, _api(kubeconfig, kubectl) as api:
+    with (
+        shared(folder, partial(_started, folder, kubectl, begin), this_run()) as kubeconfig,
+        _api(kubeconfig, kubectl) as api,
+    ):
         yield Cluster(kubeconfig, kubectl, api, folder=folder)
 
 
@@ -201,7 +236,7 @@ def cache_folder() -> Path:
 
 
 @contextmanager
-def _started(folder: Path) -> Iterator[Path]:
+def _started(folder: Path, kubectl: str, begin: Callable[[Cluster], None]) -> Iterator[Path]:
     with ExitStack() as stack:
         try:
             kubeconfig = _start(folder, stack)
@@ -211,6 +246,8 @@ def _started(folder: Path) -> Iterator[Path]:
             subprocess.run([sys.executable, str(KIT), "down", "--purge", "--dir", str(folder)], check=True)
             folder.mkdir(parents=True, exist_ok=True)
             kubeconfig = _start(folder, stack)
+        with _api(kubeconfig, kubectl) as api:
+            begin(Cluster(kubeconfig, kubectl, api, folder=folder))
         yield kubeconfig
 
 

@@ -70,7 +70,7 @@ http.server.ThreadingHTTPServer(("127.0.0.1", 8000), Handler).serve_forever()
 
 def _config() -> dict[str, Any]:
     return {
-        "global": {"scrape_interval": "3s", "scrape_timeout": "3s", "evaluation_interval": "5s"},
+        "global": {"scrape_interval": "5s", "scrape_timeout": "4s", "evaluation_interval": "5s"},
         "rule_files": ["/etc/prometheus/rules-*.yaml"],
         "scrape_configs": [{
             "job_name": "proctor",

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,10 +18,19 @@ from tests.cluster.kit import REPOSITORY, Cluster, CommandError, logs
 from tests.support import missing
 
 CHART: Final = REPOSITORY / "charts" / "proctor"
+#: Kinds of a release's objects that are in no namespace.
+OF_THE_CLUSTER: Final = (
+    "clusterroles,clusterrolebindings,validatingwebhookconfigurations,validatingadmissionpolicies,"
+    "validatingadmissionpolicybindings"
+)
 #: Takes a figure's name and value, which the run states at its end: pytest's `record_property`.
 Record = Callable[[str, object], None]
 #: An install from nothing on a node of two cores, which start a dozen Python processes, two databases and Triton.
 INSTALL_S: Final = 420
+#: Helm watches everything that is waited for, which took ten seconds of a processor for each upgrade, beside pods that
+#: start on the same two cores. The walk's own commands wait as a reader's do.
+_HOOKS_ONLY: Final = ("--wait=hookOnly", "--timeout", f"{INSTALL_S}s")
+_LOOK_S: Final = 0.5
 
 
 class Release:
@@ -46,20 +56,31 @@ class Release:
             )
         return ran.stdout
 
-    def upgrade(self, values: Mapping[str, Any], *, within_s: float = INSTALL_S) -> str:
+    def upgrade(self, values: Mapping[str, Any], *, within_s: float = INSTALL_S) -> None:
         """Upgrade, and wait until all of it is ready."""
-        return self._apply("upgrade", values, within_s)
-
-    def _apply(self, action: str, values: Mapping[str, Any], within_s: float) -> str:
         ran = subprocess.run(
-            [self._helm, "--namespace", self.namespace, action, self.name, str(CHART),
-             "--values", "-", "--wait", "--timeout", f"{within_s:.0f}s"],
-            input=json.dumps(values), capture_output=True, text=True, env=self.cluster.environment,
-            timeout=within_s + 30,
+            [self._helm, "--namespace", self.namespace, "upgrade", self.name, str(CHART),
+             "--values", "-", *_HOOKS_ONLY],
+            input=json.dumps(values), capture_output=True, text=True, env=self.cluster.environment, timeout=within_s,
         )  # fmt: skip
         if ran.returncode != 0:
-            raise CommandError(f"helm {action}: {ran.stderr.strip()}\n{self.state()}")
-        return ran.stdout
+            raise CommandError(f"helm upgrade: {ran.stderr.strip()}\n{self.state()}")
+        self.wait_until_ready(within_s)
+
+    def wait_until_ready(self, within_s: float = INSTALL_S) -> None:
+        """Wait until all pods are of their newest revision and ready, and none besides."""
+        last = time.monotonic() + within_s
+        while waits_for := self._under_way():
+            if time.monotonic() > last:
+                raise CommandError(f"not ready within {within_s:.0f} s: {', '.join(waits_for)}\n{self.state()}")
+            time.sleep(_LOOK_S)
+
+    def _under_way(self) -> list[str]:
+        """What is not all of its newest revision, and ready."""
+        kinds = ("apis/apps/v1/deployments", "apis/apps/v1/statefulsets")
+        selector = f"app.kubernetes.io/instance={self.name}"
+        found = [one for kind in kinds for one in self.cluster.listed(kind, self.namespace, selector)]
+        return [one["metadata"]["name"] for one in found if not _is_rolled_out(one)]
 
     def values(self) -> dict[str, Any]:
         """What it was last given beside the defaults."""
@@ -68,8 +89,8 @@ class Release:
 
     def rollback(self, *, within_s: float = INSTALL_S) -> None:
         """Go back to the revision before, and wait until all of it is ready."""
-        wait = ("--wait", "--timeout", f"{within_s:.0f}s")
-        self.helm("rollback", self.name, *wait, within_s=within_s)
+        self.helm("rollback", self.name, *_HOOKS_ONLY, within_s=within_s)
+        self.wait_until_ready(within_s)
 
     def secret(self, name: str, key: str) -> str:
         """One value of a Secret."""
@@ -99,3 +120,14 @@ class Release:
         events = self.cluster.run("-n", self.namespace, "get", "events", "--sort-by=.lastTimestamp").stdout
         said = logs(self.cluster, self.namespace, f"app.kubernetes.io/instance={self.name}", lines=12)
         return f"{of_pods}\n{chr(10).join(events.splitlines()[-25:])}\n{said[-6000:]}"
+
+
+def _is_rolled_out(workload: Mapping[str, Any]) -> bool:
+    """Whether all pods of a Deployment or StatefulSet are of its newest revision and ready, and none besides."""
+    status, wanted = workload["status"], workload["spec"].get("replicas", 1)
+    if status.get("observedGeneration", 0) < workload["metadata"]["generation"]:
+        return False
+    if "updateRevision" in status and status.get("currentRevision") != status["updateRevision"]:
+        return False
+    counts = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+    return all(status.get(count, 0) == wanted for count in counts)

@@ -93,6 +93,7 @@ def manifests(image: str, *, labels: dict[str, str]) -> list[dict[str, Any]]:
     pod = {
         "securityContext": {"runAsNonRoot": True, "runAsUser": 10001, "seccompProfile": {"type": "RuntimeDefault"}},
         "automountServiceAccountToken": False,
+        "shareProcessNamespace": True,
         "terminationGracePeriodSeconds": 5,
         "containers": [container],
         "volumes": [

@@ -30,7 +30,6 @@ from tests.cluster.admission_world import (
     DASHBOARD,
     OUTSIDE,
     Api,
-    Cluster,
     Fixed,
     Manifest,
     Namespace,
@@ -44,9 +43,9 @@ from tests.cluster.admission_world import (
     made_of,
     pod,
     reached_from_inside,
-    tried,
     withdraw,
 )
+from tests.cluster.kit import Cluster
 from tests.record_samples import by_hand
 from tests.standing_audits import DecidedAudits, decided_audits
 
@@ -179,12 +178,12 @@ def test_an_approval_that_is_withdrawn_starts_no_pod_and_stops_none(world: World
 
 
 def _pods(world: World) -> int:
-    found = json.loads(world.cluster.kubectl("get", "pods", "-n", world.at.name, "-o", "json"))["items"]
+    found = world.cluster.listed("api/v1/pods", world.at.name)
     return sum("deletionTimestamp" not in one["metadata"] for one in found)
 
 
 def _events(world: World) -> str:
-    return world.cluster.kubectl("get", "events", "-n", world.at.name, "-o", "json")
+    return json.dumps(world.cluster.listed("api/v1/events", world.at.name))
 
 
 @pytest.mark.parametrize(("policy", "admitted"), [("Fail", False), ("Ignore", True)])
@@ -350,4 +349,4 @@ def test_the_policy_goes_by_the_list_that_the_registry_service_keeps(world: Worl
         for path in (f"/api/v1/namespaces/{world.home}/configmaps/other", f"/api/v1/namespaces/{world.home}/secrets/x"):
             with pytest.raises(KubernetesError, match="403"):
                 account.get(path)
-    assert "NotFound" in tried(world.cluster, "get", "configmap", name, "-n", world.home)
+    assert name not in [one["metadata"]["name"] for one in world.cluster.listed("api/v1/configmaps", world.home)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import time
 from pathlib import Path
 from typing import Final
@@ -24,7 +23,7 @@ BENCHMARKS: Final = tuple(Benchmark(f"shaken{number}", items=500 + 100 * number)
 def _submit(gateway: Gateway, suite: Path) -> str | None:
     try:
         return gateway.submit(suite)
-    except (CommandError, subprocess.TimeoutExpired):
+    except CommandError:
         # No gateway, or no store behind it, at this moment: the caller tries again.
         return None
 
@@ -53,7 +52,7 @@ def test_reports_under_faults_are_those_of_the_calm_run(
     audits = gateway.decided([audit_id for _, audit_id in shaken], within_s=300)
     figures = {
         "faults": sum(faults.done.values()), "kinds": dict(faults.done.most_common()), "not done": len(faults.failed),
-        "audits": len(shaken), "seconds": round(took),
+        "audits": len(shaken), "seconds": round(took), "seconds until ready": faults.healing_s,
     }  # fmt: skip
     record_property("faults", json.dumps(figures))
     assert sum(faults.done.values()) >= _FAULTS, faults.failed[-5:]

@@ -9,10 +9,8 @@ import pytest
 
 from tests.cluster.admission_world import Namespace, eventually, hold_parameters, made_of, pod
 from tests.cluster.audits import Gateway
-from tests.cluster.deployment import with_sums
+from tests.cluster.deployment import DASHBOARD, with_sums
 from tests.cluster.release import Release
-
-_DASHBOARD = "https://proctor.example.org"
 
 
 @pytest.fixture(scope="module", params=["webhook", "policy"])
@@ -20,8 +18,7 @@ def gated(request: pytest.FixtureRequest, release: Release) -> Iterator[Namespac
     """A namespace that asks for the gate of the release, which was upgraded to have one."""
     # A policy leaves these behind; an API server that has lost its last binding reads no ConfigMap ever again.
     hold_parameters(release.cluster)
-    gate = {"admission": {"mode": request.param}, "gateway": {"dashboardUrl": _DASHBOARD}}
-    release.upgrade(with_sums(release.namespace, more=gate))
+    release.upgrade(with_sums(release.namespace, more={"admission": {"mode": request.param}}))
     with release.cluster.namespace(f"gated-{request.param}", labels={"proctor.dev/admission": "enforce"}) as name:
         namespace = Namespace(release.cluster, name)
         # The webhook's certificate, the list of approvals: each is there a little after its keeper.
@@ -53,7 +50,7 @@ def test_a_pod_of_a_blocked_version_is_refused_with_the_reason_and_the_report_s_
         gated.refusal(made_of("Deployment", "blocked", f"reference-leaked@{version}"), dry=False),
     ):
         assert f"'reference-leaked@{version}' is blocked: " in refused
-        assert f"Report: {_DASHBOARD}/audits/{audit_id}/report" in refused
+        assert f"Report: {DASHBOARD}/audits/{audit_id}/report" in refused
 
 
 def test_a_pod_of_a_version_that_nobody_audited_is_refused(gated: Namespace) -> None:

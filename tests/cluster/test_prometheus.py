@@ -40,8 +40,19 @@ def _asked() -> dict[str, set[str]]:
     return found
 
 
+@pytest.fixture(scope="module")
+def own_dataset(release: Release, monitoring: str) -> None:
+    """A dataset of one's own where a router looks for such, once a minute."""
+    folder = "/var/lib/proctor/benchmarks"
+    release.exec("deploy/proctor-router", "mkdir", "-p", folder)
+    made = ("proctor", "dataset", "new", "reasoning", "--out", f"{folder}/reasoning.jsonl")
+    release.exec("deploy/proctor-router", *made, "--count", "20", "--held-out", "20", within_s=90)
+
+
 @pytest.fixture(scope="module", autouse=True)
-def risen(release: Release, gateway: Gateway, monitoring: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+def risen(
+    release: Release, own_dataset: None, gateway: Gateway, monitoring: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """A model whose second version has memorised what the first had not, both audited by one suite."""
     for served in ("reference-clean", "reference-leaked"):
         suite = json.loads(demo_suite(served, default_bundle()))
@@ -56,15 +67,10 @@ def risen(release: Release, gateway: Gateway, monitoring: str, tmp_path_factory:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def rotated(release: Release, monitoring: str) -> None:
-    """A dataset of one's own that is rotated, where a router looks for such."""
-    folder = "/var/lib/proctor/benchmarks"
-    release.exec("deploy/proctor-router", "mkdir", "-p", folder)
-    made = ("proctor", "dataset", "new", "reasoning", "--out", f"{folder}/reasoning.jsonl")
-    release.exec("deploy/proctor-router", *made, "--count", "20", "--held-out", "20", within_s=90)
+def rotated(release: Release, risen: None, monitoring: str) -> None:
+    """That a router has seen the dataset, which is rotated."""
     with reached_prometheus(release.cluster, monitoring) as prometheus:
         due = f'{DATASET_ROTATION_DUE.name}{{dataset="reasoning"}}'
-        # A router looks once a minute.
         wait_until(lambda: bool(prometheus.query(due)), timeout_s=120, what="the day of the rotation to be scraped")
 
 

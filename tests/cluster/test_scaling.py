@@ -71,7 +71,7 @@ class Watching:
 
 def _record(folder: Path, release: Release, monitoring: str, seen: Sequence[Seen]) -> None:
     with reached_prometheus(release.cluster, monitoring) as prometheus:
-        # A scrape is three seconds old at most, a series is gone five minutes after its pod.
+        # A scrape is five seconds old at most, a series is gone five minutes after its pod.
         work = prometheus.over('max(proctor_scaling_work{service="inference"})', seen[0].at_s, seen[-1].at_s)
     lines = ["at_s,replicas,ready,work"]
     for one in seen:
