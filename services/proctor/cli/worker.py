@@ -239,7 +239,7 @@ def _consume(app: Any, service: str, log_level: str, concurrency: int, *, quiet:
     """Run Celery's worker until it is told to leave.
 
     As `celery worker` does, and not by it: its command line imports all other commands, a prompt among them, which was
-    a fifth of what a worker took to start.
+    a fifth of a second of each start.
     """
     from celery.concurrency import get_implementation
     from celery.utils.log import mlevel
