@@ -15,10 +15,14 @@ from proctor.localstack.triton_server import triton_command
 from tests.chaos import arithmetic
 from tests.support import free_port, wait_until
 
+#: Names a file with the seconds that an answer takes, where it is to take any.
+PACE_VARIABLE = "SUMS_PACE"
 #: Beside it in the repository is `tests.chaos.arithmetic`.
 MODEL_PY = '''"""Says the sum that the prompt asks for."""
 
+import os
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -27,10 +31,14 @@ import triton_python_backend_utils as pb_utils
 sys.path.insert(0, str(Path(__file__).parent))
 import arithmetic
 
+PACE = os.environ.get("SUMS_PACE")
+
 
 class TritonPythonModel:
     def execute(self, requests):
         for request in requests:
+            if PACE and os.path.exists(PACE):
+                time.sleep(float(Path(PACE).read_text()))
             prompt = pb_utils.get_input_tensor_by_name(request, "text_input").as_numpy().ravel()[0].decode("utf-8")
             strings = {"text_output": arithmetic.answer(prompt), "finish_reason": "stop"}
             tensors = [pb_utils.Tensor(name, np.array([said.encode()], dtype=object)) for name, said in strings.items()]

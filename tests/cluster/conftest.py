@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import Final
 
@@ -17,9 +17,10 @@ import pytest
 from tests.cluster import sums
 from tests.cluster.admission_world import HELD_PARAMETERS
 from tests.cluster.audits import Gateway
+from tests.cluster.calm import REPLACED, SHAKEN, Calm, calm_runs
 from tests.cluster.deployment import SUMS_LABELS, with_sums
 from tests.cluster.images import ensure_images
-from tests.cluster.kit import KIT, Cluster, any_cluster, cache_folder
+from tests.cluster.kit import KIT, OF_A_TEST, Cluster, any_cluster, cache_folder
 from tests.cluster.prometheus import running_prometheus
 from tests.cluster.release import OF_THE_CLUSTER, Release
 from tests.cluster.walk import run_block, sections
@@ -61,7 +62,9 @@ def cluster() -> Iterator[Cluster]:
 
 
 def _forget_a_run_that_was_ended(cluster: Cluster) -> None:
-    """The kit keeps its state: of a run that did not get to its end a cordoned node, and a gate that refuses pods."""
+    """The kit keeps its state: a cordoned node, namespaces, a gate that refuses pods, of a run that was broken off."""
+    of_tests = ",".join(f"{name}={value}" for name, value in OF_A_TEST.items())
+    cluster.kubectl("delete", "namespace", "-l", of_tests, "--wait=false")
     for node in cluster.get("nodes")["items"]:
         cluster.kubectl("uncordon", node["metadata"]["name"])
     for kind in OF_THE_CLUSTER.split(","):
@@ -122,6 +125,12 @@ def asking(release: Release, adding: None) -> None:
     asked = [pool.get("name") for pool in release.values().get("pools", ())]
     if sums.NAME not in asked:
         release.upgrade(with_sums(release.namespace))
+
+
+@pytest.fixture(scope="session")
+def calm(asking: None, gateway: Gateway, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Calm]:
+    """What audits come to that the tests will disturb; by the name of their benchmark."""
+    return calm_runs(gateway, (REPLACED, *SHAKEN), tmp_path_factory.mktemp("calm"))
 
 
 @pytest.fixture(scope="session")

@@ -18,12 +18,12 @@ from tests.cluster.release import Release
 
 #: Faults come in bursts, and between two there is time to heal, or nothing would be under way that the next could hit:
 #: a node of two cores starts some ten processes in twenty seconds.
-_BURST: Final = 25
+_BURST: Final = 40
 _BETWEEN_S: Final = 0.3
-_HEALING_S: Final = 30.0
+_HEALING_S: Final = 40.0
 _COMPONENT: Final = "app.kubernetes.io/component"
 #: At work, once everything is ready again.
-_AT_WORK_S: Final = 4.0
+_AT_WORK_S: Final = 6.0
 
 
 class Faults:

@@ -31,6 +31,8 @@ KIT: Final = REPOSITORY.parent / "shared" / "cluster" / "cluster"
 FOLDER_VARIABLE: Final = "PROCTOR_TEST_CLUSTER"
 #: At which pods see what listens on loopback outside, behind `Cluster.reachable`.
 OUTSIDE: Final = "172.31.255.1"
+#: Labels of namespaces that tests make for themselves.
+OF_A_TEST: Final = {"proctor.dev/test": "yes"}
 _START: Final = ("up", "--foreground", "--keda", "--timeout", "300")
 #: Nobody waits longer for a command of kubectl's that waits for nothing by itself.
 _COMMAND_S: Final = 120
@@ -147,7 +149,7 @@ class Cluster:
         """A new namespace, which is deleted at exit. A few letters more keep it apart from one that still ends."""
         name = f"{name}-{secrets.token_hex(2)}"
         profile = {"pod-security.kubernetes.io/enforce": "restricted"} if restricted else {}
-        metadata = {"name": name, "labels": {"proctor.dev/test": "yes", **profile, **(labels or {})}}
+        metadata = {"name": name, "labels": {**OF_A_TEST, **profile, **(labels or {})}}
         self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
         try:
             yield name

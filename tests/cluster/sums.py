@@ -11,10 +11,13 @@ from typing import Any, Final
 
 from proctor.inference.reference.triton_repository import model_config
 from tests.chaos import arithmetic
-from tests.chaos.triton import MODEL_PY
+from tests.chaos.triton import MODEL_PY, PACE_VARIABLE
+from tests.cluster.release import Release
 
 NAME: Final = "sums"
 ENCODER: Final = "hashed"
+#: File of its pod; see `slow_down`.
+_PACE: Final = "/tmp/pace"
 _FILES: Final = {
     "config.pbtxt": f"{arithmetic.MODEL}/config.pbtxt",
     "model.py": f"{arithmetic.MODEL}/1/model.py",
@@ -61,6 +64,17 @@ class TritonPythonModel:
 '''
 
 
+def slow_down(release: Release, *, answer_s: float) -> None:
+    """Have it take so long for an answer, one after the other; meanwhile it costs nothing."""
+    # By a file that is moved there, since one that is being written is read as well.
+    release.exec(f"deploy/{NAME}", "sh", "-c", f"echo {answer_s} > {_PACE}.new && mv {_PACE}.new {_PACE}")
+
+
+def hurry(release: Release) -> None:
+    """Have it answer as quickly as it can, as at its start."""
+    release.exec(f"deploy/{NAME}", "rm", "-f", _PACE)
+
+
 def manifests(image: str, *, labels: dict[str, str]) -> list[dict[str, Any]]:
     """ConfigMap, Deployment and headless Service, for a namespace of the restricted profile.
 
@@ -83,6 +97,7 @@ def manifests(image: str, *, labels: dict[str, str]) -> list[dict[str, Any]]:
     container = {
         "name": "triton", "image": image, "imagePullPolicy": "IfNotPresent",
         "args": ["--bundle", "/bundle"],
+        "env": [{"name": PACE_VARIABLE, "value": _PACE}],
         "ports": ports,
         "readinessProbe": {"httpGet": {"path": "/v2/health/ready", "port": "http"}, "periodSeconds": 2},
         "resources": {"requests": {"cpu": "50m", "memory": "256Mi"}, "limits": {"memory": "1Gi"}},

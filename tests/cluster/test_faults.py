@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from tests.chaos.arithmetic import Benchmark
 from tests.cluster.audits import Gateway
+from tests.cluster.calm import SHAKEN, Calm
 from tests.cluster.faults import Faults
 from tests.cluster.kit import CommandError
 from tests.cluster.release import Record, Release
 
 _FAULTS: Final = int(os.environ.get("PROCTOR_CLUSTER_FAULTS", "200"))
 _SEED: Final = int(os.environ.get("PROCTOR_CLUSTER_SEED", "1"))
-#: Audits that are under way side by side.
-BENCHMARKS: Final = tuple(Benchmark(f"shaken{number}", items=500 + 100 * number) for number in range(3))
 
 
 def _submit(gateway: Gateway, suite: Path) -> str | None:
@@ -29,12 +28,9 @@ def _submit(gateway: Gateway, suite: Path) -> str | None:
 
 
 def test_reports_under_faults_are_those_of_the_calm_run(
-    release: Release, asking: None, gateway: Gateway, tmp_path: Path, record_property: Record
+    release: Release, gateway: Gateway, calm: Mapping[str, Calm], record_property: Record
 ) -> None:
-    suites = {benchmark.name: benchmark.write(tmp_path / benchmark.name, "sums") for benchmark in BENCHMARKS}
-    begun = {name: gateway.submit(suite) for name, suite in suites.items()}
-    ended = gateway.decided(begun.values(), within_s=300)
-    calm = {name: ended[audit_id]["decision"]["report_digest"] for name, audit_id in begun.items()}
+    suites = {benchmark.name: calm[benchmark.name].suite for benchmark in SHAKEN}
     under_way, shaken = dict[str, str](), list[tuple[str, str]]()
     began = time.monotonic()
     with Faults(release, seed=_SEED, wanted=_FAULTS) as faults:
@@ -56,11 +52,11 @@ def test_reports_under_faults_are_those_of_the_calm_run(
     }  # fmt: skip
     record_property("faults", json.dumps(figures))
     assert sum(faults.done.values()) >= _FAULTS, faults.failed[-5:]
-    assert len(shaken) >= len(BENCHMARKS)
+    assert len(shaken) >= len(SHAKEN)
     # With all that its decision says: a report that differs is a trial that was lost, given up or answered otherwise.
     wrong = [
         (name, audits[audit_id])
         for name, audit_id in shaken
-        if audits[audit_id]["decision"]["report_digest"] != calm[name]
+        if audits[audit_id]["decision"]["report_digest"] != calm[name].report_digest
     ]
     assert wrong == []

@@ -64,16 +64,33 @@ def ports(release: Release, at_work: None) -> list[Port]:
     ]
 
 
+def _one_of_each(release: Release) -> dict[str, str]:
+    """Component → one of its pods."""
+    return {component: release.pods(component)[0]["metadata"]["name"] for component in _PORTS}
+
+
+@pytest.fixture(scope="module")
+def of_the_cluster(release: Release) -> list[Port]:
+    """The API server, and the node's kubelet."""
+    service = release.cluster.get("-n", "default", "service", "kubernetes")
+    nodes = release.cluster.get("nodes")["items"]
+    node = next(one["address"] for one in nodes[0]["status"]["addresses"] if one["type"] == "InternalIP")
+    return [Port("api", service["spec"]["clusterIP"], 443), Port("kubelet", node, 10250)]
+
+
+@pytest.fixture(scope="module")
+def found(release: Release, ports: list[Port], of_the_cluster: list[Port]) -> dict[str, set[tuple[str, int]]]:
+    """Component → what its pod reaches; from all of them at a time, since most of it is waiting for no answer."""
+    return reached_from_each(release.cluster, release.namespace, _one_of_each(release), [*ports, *of_the_cluster])
+
+
 @pytest.mark.parametrize("component", sorted(_REACHES))
 def test_a_component_reaches_what_it_needs_and_nothing_else(
-    release: Release, ports: list[Port], component: str
+    found: dict[str, set[tuple[str, int]]], component: str
 ) -> None:
-    pods = release.pods(component)
-    name = pods[0]["metadata"]["name"]
-    others = [port for port in ports if port.component != component]
-    assert reached(release.cluster, release.namespace, name, others) == {
-        target for target in _REACHES[component] if target[0] in {port.component for port in others}
-    }
+    assert {target for target in found[component] if target[0] in _PORTS and target[0] != component} == _REACHES[
+        component
+    ]
 
 
 @contextmanager
@@ -120,24 +137,18 @@ def test_pods_of_the_monitoring_namespace_reach_metrics_alone(release: Release, 
         assert reached(release.cluster, namespace, pod, ports) == _SCRAPED
 
 
-def _one_of_each(release: Release) -> dict[str, str]:
-    """Component → one of its pods."""
-    return {component: release.pods(component)[0]["metadata"]["name"] for component in _PORTS}
+def test_only_pods_that_hold_leases_or_look_for_servers_reach_the_api_server(
+    found: dict[str, set[tuple[str, int]]],
+) -> None:
+    assert {component for component, reaches in found.items() if ("api", 443) in reaches} == {
+        "router",
+        "gateway",
+        "inference",
+    }
 
 
-def test_only_pods_that_hold_leases_or_look_for_servers_reach_the_api_server(release: Release, at_work: None) -> None:
-    service = release.cluster.get("-n", "default", "service", "kubernetes")
-    api = Port("api", service["spec"]["clusterIP"], 443)
-    found = reached_from_each(release.cluster, release.namespace, _one_of_each(release), [api])
-    assert {component for component, answers in found.items() if answers} == {"router", "gateway", "inference"}
-
-
-def test_no_pod_reaches_the_nodes_kubelet(release: Release, at_work: None) -> None:
-    nodes = release.cluster.get("nodes")["items"]
-    address = next(one["address"] for one in nodes[0]["status"]["addresses"] if one["type"] == "InternalIP")
-    kubelet = Port("kubelet", address, 10250)
-    found = reached_from_each(release.cluster, release.namespace, _one_of_each(release), [kubelet])
-    assert {component for component, answers in found.items() if answers} == set()
+def test_no_pod_reaches_the_nodes_kubelet(found: dict[str, set[tuple[str, int]]]) -> None:
+    assert {component for component, reaches in found.items() if ("kubelet", 10250) in reaches} == set()
 
 
 def test_every_pod_of_the_release_has_a_policy_for_both_directions(release: Release) -> None:

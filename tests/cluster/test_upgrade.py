@@ -3,38 +3,32 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 
 import pytest
 
-from tests.chaos.arithmetic import Benchmark
+from tests.cluster import sums
 from tests.cluster.audits import Gateway
+from tests.cluster.calm import REPLACED, Calm
 from tests.cluster.deployment import with_sums
 from tests.cluster.release import Record, Release
 from tests.support import wait_until
 
-#: Long enough that an upgrade of everything falls into it.
-BENCHMARK = Benchmark("upgraded", items=4_000)
 _ROLLED = {"proctor.dev/rolled": "1"}
+#: So that the audit lasts at least four minutes, whatever the machine: two rollouts of everything fall into them.
+_ANSWER_S = 0.03
 
 
 @pytest.fixture(scope="module")
-def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return BENCHMARK.write(tmp_path_factory.mktemp("upgraded"), "sums")
-
-
-@pytest.fixture(scope="module")
-def calm(release: Release, adding: None, monitoring: str, gateway: Gateway, suite: Path) -> str:
-    """The digest of the report that nothing disturbed. From here on a Prometheus looks on."""
-    release.upgrade(with_sums(release.namespace))
-    audit_id = gateway.submit(suite)
-    return str(gateway.decided([audit_id], within_s=300)[audit_id]["decision"]["report_digest"])
-
-
-def _submit_and_wait_for_answers(gateway: Gateway, suite: Path) -> str:
-    audit_id = gateway.submit(suite)
-    wait_until(lambda: bool(_done(gateway, audit_id)), timeout_s=180, what="the first answers")
-    return audit_id
+def under_way(release: Release, monitoring: str, gateway: Gateway, calm: Mapping[str, Calm]) -> Iterator[str]:
+    """An audit that has its first answers. From here on a Prometheus looks on."""
+    sums.slow_down(release, answer_s=_ANSWER_S)
+    try:
+        audit_id = gateway.submit(calm[REPLACED.name].suite)
+        wait_until(lambda: bool(_done(gateway, audit_id)), timeout_s=180, what="the first answers")
+        yield audit_id
+    finally:
+        sums.hurry(release)
 
 
 def _done(gateway: Gateway, audit_id: str) -> int:
@@ -42,24 +36,32 @@ def _done(gateway: Gateway, audit_id: str) -> int:
     return int(trials.get("done", 0))
 
 
-def test_an_upgrade_during_an_audit_loses_and_doubles_nothing(
-    release: Release, gateway: Gateway, suite: Path, calm: str, record_property: Record
+def _annotated(release: Release) -> set[bool]:
+    """Whether routers have the annotation of the upgrade; both, where some do."""
+    return {_ROLLED.items() <= (pod["metadata"].get("annotations") or {}).items() for pod in release.pods("router")}
+
+
+def test_an_upgrade_during_an_audit_replaces_all_pods(
+    release: Release, gateway: Gateway, under_way: str, record_property: Record
 ) -> None:
-    audit_id = _submit_and_wait_for_answers(gateway, suite)
-    began, done = time.monotonic(), _done(gateway, audit_id)
+    began, done = time.monotonic(), _done(gateway, under_way)
     # An annotation on every pod: all of them are replaced.
     release.upgrade(with_sums(release.namespace, more={"pods": {"annotations": _ROLLED}}))
-    record_property("upgrade", f"{time.monotonic() - began:.0f} s, begun at {done} of {BENCHMARK.trials} trials")
-    audit = gateway.decided([audit_id], within_s=300)[audit_id]
-    assert audit["trials"]["done"] == BENCHMARK.trials
-    assert audit["trials"]["dead"] == 0
-    assert audit["decision"]["report_digest"] == calm
-    assert all(_ROLLED.items() <= pod["metadata"]["annotations"].items() for pod in release.pods("router"))
+    record_property("upgrade", f"{time.monotonic() - began:.0f} s, begun at {done} of {REPLACED.trials} trials")
+    assert _annotated(release) == {True}
 
 
-def test_a_rollback_during_an_audit_does_not_either(release: Release, gateway: Gateway, suite: Path, calm: str) -> None:
-    audit_id = _submit_and_wait_for_answers(gateway, suite)
+def test_so_does_a_rollback_and_after_both_nothing_is_lost_or_doubled(
+    release: Release, gateway: Gateway, under_way: str, calm: Mapping[str, Calm], record_property: Record
+) -> None:
+    began = time.monotonic()
     release.rollback()
-    audit = gateway.decided([audit_id], within_s=300)[audit_id]
-    assert audit["decision"]["report_digest"] == calm
-    assert not any(_ROLLED.items() <= pod["metadata"]["annotations"].items() for pod in release.pods("router"))
+    done = _done(gateway, under_way)
+    record_property("rollback", f"{time.monotonic() - began:.0f} s, over at {done} of {REPLACED.trials} trials")
+    assert _annotated(release) == {False}
+    assert 0 < done < REPLACED.trials, "the audit was not under way for as long as all was replaced twice"
+    sums.hurry(release)
+    audit = gateway.decided([under_way], within_s=300)[under_way]
+    assert audit["trials"]["done"] == REPLACED.trials
+    assert audit["trials"]["dead"] == 0
+    assert audit["decision"]["report_digest"] == calm[REPLACED.name].report_digest

@@ -19,6 +19,7 @@ from proctor import __version__
 from proctor.cli.options import Invocation
 from proctor.cli.terminal import clean, say
 from proctor.domain.errors import ExitCode, ProctorError
+from proctor.runtime.garbage import collect_seldom
 
 #: What a shell expects of a command ended by SIGINT or SIGTERM: 128 and the signal's number.
 INTERRUPTED = 128 + signal.SIGINT
@@ -131,6 +132,9 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code. A command may return an ExitCode; nothing means 0."""
+    if arguments is None:
+        # The process is the command's own.
+        collect_seldom()
     invocation = Invocation(Path(os.environ.get("PROCTOR_HOME") or ".proctor").absolute())
     signal.signal(signal.SIGTERM, _on_sigterm)
     try:

@@ -20,6 +20,7 @@ from typing import Final
 
 from proctor.domain.host import LOOPBACK
 from proctor.localstack.basic_auth import BasicAuth
+from proctor.runtime.garbage import collect_seldom
 
 #: What is asked for; the password comes in the environment, which only the owner of a process can read.
 USER: Final = "proctor"
@@ -33,6 +34,7 @@ def main() -> None:
 
     An image gives another HOST to listen on, and may give another STORE than the folder's database.
     """
+    collect_seldom()
     folder, port = Path(sys.argv[1]).absolute(), int(sys.argv[2])
     host, *stores = sys.argv[3:] or [LOOPBACK]
     password = os.environ.pop(PASSWORD_VARIABLE, "")
