@@ -47,7 +47,8 @@ def with_sums(namespace: str, *, more: dict[str, Any] | None = None) -> dict[str
                    "answerTimeSeconds": 120, "presenceSeconds": 8},
         "autoscaling": {"cooldownSeconds": 10, "stabilizationSeconds": 10, "scaleDownPeriodSeconds": 5,
                         "pollingIntervalSeconds": 2},
-        "inference": {"autoscaling": {"max": 4}},
+        # Two messages at a time in each of four pods: the node has two cores, and the router has as many fewer to send.
+        "inference": {"concurrency": 2, "autoscaling": {"max": 4}},
         "gateway": {"dashboardUrl": DASHBOARD},
     }  # fmt: skip
     return values | (more or {})
