@@ -134,7 +134,7 @@ class Home:
             )
         worker = WorkerProcess(process, log)
         try:
-            wait_until(lambda: ready.exists() or process.poll() is not None, what="the worker")
+            wait_until(lambda: ready.exists() or process.poll() is not None, timeout_s=40, what="the worker")
             assert process.poll() is None, worker.log
             yield worker
         finally:

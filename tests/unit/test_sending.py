@@ -7,9 +7,12 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import pytest
+from celery.exceptions import Reject
+from kombu.exceptions import OperationalError as BrokerError
+from sqlalchemy.exc import DBAPIError as StatementError
 from sqlalchemy.exc import OperationalError
 
-from proctor.domain.errors import StoreError
+from proctor.domain.errors import StoreError, StoreNotReadyError
 from proctor.domain.messages import Message, TakeOn
 from proctor.runtime.messaging import tasks
 
@@ -90,3 +93,38 @@ def test_a_step_that_a_store_never_lets_end_is_an_error() -> None:
     tasks.handles(_Handled)(step)
     with pytest.raises(StoreError, match="the ledger did not answer"):
         tasks.app.tasks[_Handled.task](message={})
+
+
+@pytest.mark.parametrize(
+    "outage",
+    [
+        BrokerError("Error 113 connecting to a broker: no route to host"),
+        StoreNotReadyError("the record store does not answer"),
+        StatementError("SELECT 1", {}, OSError(), connection_invalidated=True),
+    ],
+    ids=["broker", "store", "connection"],
+)
+@pytest.mark.usefixtures("no_waits")
+def test_of_an_outage_nobody_is_told_as_if_the_step_had_failed(outage: Exception) -> None:
+    told = list[str]()
+
+    def step(message: _Handled) -> None:
+        raise outage
+
+    tasks.handles(_Handled, failed=lambda _, cause: told.append(cause))(step)
+    with pytest.raises(Reject) as rejection:
+        tasks.app.tasks[_Handled.task](message={})
+    assert rejection.value.requeue
+    assert told == []
+
+
+@pytest.mark.usefixtures("no_waits")
+def test_of_what_a_store_lacks_somebody_is_told() -> None:
+    told = list[str]()
+
+    def step(message: _Handled) -> None:
+        raise StoreError("artifact sha256:0 is not in the store")
+
+    tasks.handles(_Handled, failed=lambda _, cause: told.append(cause))(step)
+    tasks.app.tasks[_Handled.task](message={})
+    assert told == ["artifact sha256:0 is not in the store"]

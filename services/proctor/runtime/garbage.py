@@ -11,7 +11,7 @@ _THRESHOLDS: Final = (100_000, 50, 100)
 
 
 def collect_seldom() -> None:
-    """Collect garbage more seldom. First of all: with Python's own numbers a sixth of the time of imports goes there."""
+    """Collect garbage more seldom. First of all: by Python's own numbers a sixth of the time of imports goes there."""
     gc.set_threshold(*_THRESHOLDS)
 
 

@@ -6,7 +6,7 @@ import sys
 
 from kombu.exceptions import OperationalError as BrokerError
 
-from proctor.domain.errors import NewerVersionError, StoreError
+from proctor.domain.errors import NewerVersionError, StoreError, StoreNotReadyError
 
 
 def of_a_store(error: BaseException) -> bool:
@@ -19,6 +19,17 @@ def of_a_store(error: BaseException) -> bool:
     from sqlalchemy.exc import DBAPIError, OperationalError
 
     return isinstance(error, DBAPIError) and (isinstance(error, OperationalError) or error.connection_invalidated)
+
+
+def of_an_outage(error: BaseException) -> bool:
+    """Whether the broker or a store was away, which no look at the message explains, and no other error mends."""
+    if isinstance(error, BrokerError | StoreNotReadyError):
+        return True
+    if "sqlalchemy" not in sys.modules:
+        return False
+    from proctor.runtime.records.engine import is_passing
+
+    return is_passing(error)
 
 
 def passes(error: Exception) -> bool:

@@ -14,6 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from celery import Celery, current_task
+from celery.exceptions import Reject
 from kombu import Queue
 from pydantic import ValidationError
 
@@ -26,7 +27,7 @@ from proctor.runtime.logs.context import saying
 from proctor.runtime.messaging import versions
 from proctor.runtime.messaging.broker_loss import take_refusals_for_losses
 from proctor.runtime.messaging.dead_letters import DeadLetters, Fault
-from proctor.runtime.messaging.passing import of_a_store
+from proctor.runtime.messaging.passing import of_a_store, of_an_outage
 from proctor.runtime.metrics import recording as metrics
 from proctor.runtime.redis.presence import Presence, new_worker_id
 from proctor.runtime.redis.tries import TriedTooOftenError, Tries
@@ -45,6 +46,9 @@ _CLOSED_WAITS_S = (0.1, 0.5, 2.0)
 #: Before a step is taken again that a store did not let end. A message whose task raises is gone, and its audit would
 #: wait for a lease or an answer to be overdue.
 _STORE_WAITS_S = (0.5, 2.0, 8.0)
+
+#: Raised where a message goes back to its queue.
+_GIVEN_BACK = (NewerVersionError, Reject)
 
 M = TypeVar("M", bound=Message)
 
@@ -156,7 +160,8 @@ def handles(
 ) -> Callable[[Callable[[M], None]], Callable[[M], None]]:
     """Make a function the Celery task of a message class. It may run twice: a store may be away for a moment.
 
-    What needs a newer Proctor, the message itself or what it names, goes back to the queue.
+    What needs a newer Proctor, the message itself or what it names, goes back to the queue. So does a message whose
+    handling an outage of the broker or a store ended, for as long as that lasts: it is nobody's fault, and no answer.
 
     Args:
         kind: the message class. What is none of its messages goes to the dead letters.
@@ -176,7 +181,7 @@ def handles(
                 # Another worker's, which may do what this one cannot.
                 raise
             except Exception as error:
-                if failed is None:
+                if failed is None or of_an_outage(error):
                     raise
                 logger.exception("%s failed", kind.task)
                 failed(message, _words(error))
@@ -200,8 +205,9 @@ def handles(
 
         def taken(delivery: versions.Delivery) -> None:
             try:
-                with progress.handling(), metrics.message_handling(kind.task, redelivered=redelivered()):
-                    handle_counted(_read(kind, delivery))
+                counted = metrics.message_handling(kind.task, redelivered=redelivered(), given_back=_GIVEN_BACK)
+                with progress.handling(), counted:
+                    _or_given_back(handle_counted, _read(kind, delivery))
             except NewerVersionError as error:
                 versions.give_back(app, delivery, error, worker_settings().timing.lease_s)
 
@@ -210,6 +216,18 @@ def handles(
         return function
 
     return decorate
+
+
+def _or_given_back(handle: Callable[[M], None], message: M) -> None:
+    try:
+        handle(message)
+    except Exception as error:
+        if not of_an_outage(error):
+            raise
+        # Without a pause: each try has waited for the store, or for its broker, as long as it is patient. Where the
+        # broker is still away, it delivers the message again by itself when the visibility timeout is over.
+        logger.warning("%s goes back to its queue: %s", message.task, error)
+        raise Reject(error, requeue=True) from error
 
 
 def _delivery(task: str, message: Any) -> versions.Delivery:

@@ -367,8 +367,16 @@ def pack(backend: Backend) -> Iterator[None]:
 
 
 @contextmanager
-def message_handling(task: str, *, redelivered: bool) -> Iterator[None]:
-    """Count and time the task of one message; what it raises is counted as failed, and passes on."""
+def message_handling(
+    task: str, *, redelivered: bool, given_back: tuple[type[Exception], ...] = (NewerVersionError,)
+) -> Iterator[None]:
+    """Count and time the task of one message; what it raises is counted as failed, and passes on.
+
+    Args:
+        task: its name.
+        redelivered: whether it was delivered before.
+        given_back: what is raised where the message goes back to its queue.
+    """
     if _instruments is None:
         yield
         return
@@ -378,7 +386,7 @@ def message_handling(task: str, *, redelivered: bool) -> Iterator[None]:
     try:
         yield
         outcome = MessageOutcome.DONE
-    except NewerVersionError:
+    except given_back:
         outcome = MessageOutcome.GIVEN_BACK
         raise
     finally:

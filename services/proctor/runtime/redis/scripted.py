@@ -15,7 +15,7 @@ from redis.backoff import ExponentialBackoff
 from redis.client import Pipeline
 from redis.retry import Retry
 
-from proctor.domain.errors import StoreError
+from proctor.domain.errors import StoreError, StoreNotReadyError
 from proctor.runtime.redis.script import Arguments, Key, Reply, Row, Script, values
 
 #: A week: longer than any audit, short enough that a forgotten key clears itself away.
@@ -43,8 +43,8 @@ def connect(url: str) -> redis.Redis:
 
 
 class ScriptedRedis:
-    """A Redis URL whose steps are scripts. Every method raises StoreError when the server cannot be reached, or does
-    not let a step be taken.
+    """A Redis URL whose steps are scripts. Every method raises StoreNotReadyError when the server cannot be reached,
+    and StoreError when it does not let a step be taken.
     """
 
     #: Name in messages.
@@ -127,4 +127,5 @@ class ScriptedRedis:
             raise self._silent(error) from error
 
     def _silent(self, error: redis.RedisError) -> StoreError:
-        return StoreError(f"the {self._NAME} did not answer: {error}")
+        away = isinstance(error, redis.ConnectionError | redis.TimeoutError)
+        return (StoreNotReadyError if away else StoreError)(f"the {self._NAME} did not answer: {error}")
