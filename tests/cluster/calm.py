@@ -11,9 +11,9 @@ from tests.cluster.audits import Gateway
 from tests.cluster.sums import NAME
 
 #: Long enough that everything is replaced twice in the middle of it.
-REPLACED: Final = Benchmark("replaced", items=2_000)
+REPLACED: Final = Benchmark("replaced", items=1_000)
 #: Audits that are under way side by side while faults are done.
-SHAKEN: Final = tuple(Benchmark(f"shaken{number}", items=500 + 100 * number) for number in range(3))
+SHAKEN: Final = tuple(Benchmark(f"shaken{number}", items=300 + 100 * number) for number in range(3))
 
 
 class Calm(NamedTuple):
