@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import stat
+import string
 import subprocess
 import threading
 from pathlib import Path
@@ -140,3 +141,22 @@ def test_what_is_no_key_or_signature_verifies_nothing_and_raises_nothing(tmp_pat
     assert not verifies(text, b"m", key.sign(b"m"))
     assert not verifies(key.signer.public_key, b"m", text)
     assert key_id(text) == ""
+
+
+def test_a_signature_or_a_key_that_is_written_otherwise_is_another_one(tmp_path: Path) -> None:
+    key = open_signing_key(tmp_path, None)
+    signature = key.sign(b"said")
+    public_key = key.signer.public_key
+    assert verifies(public_key, b"said", signature)
+    alphabet = string.ascii_letters + string.digits + "+/"
+    # Before the padding, where bits are left over that decode to nothing.
+    for written in (signature, public_key):
+        body = written.rstrip("=")
+        others = [f"{body[:-1]}{one}{written[len(body) :]}" for one in alphabet if one != body[-1]]
+        same_bytes = [other for other in others if base64.b64decode(other) == base64.b64decode(written)]
+        assert same_bytes
+        for other in same_bytes:
+            said = (public_key, b"said", other) if written is signature else (other, b"said", signature)
+            assert not verifies(*said)
+            if written is public_key:
+                assert key_id(other) == ""

@@ -138,7 +138,7 @@ def key_id(public_key: str) -> str:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     try:
-        return _signer(Ed25519PublicKey.from_public_bytes(base64.b64decode(public_key, validate=True))).key_id
+        return _signer(Ed25519PublicKey.from_public_bytes(_decoded(public_key))).key_id
     except ValueError:
         return ""
 
@@ -149,11 +149,27 @@ def verifies(public_key: str, message: bytes, signature: str) -> bool:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     try:
-        key = Ed25519PublicKey.from_public_bytes(base64.b64decode(public_key, validate=True))
-        key.verify(base64.b64decode(signature, validate=True), message)
+        key = Ed25519PublicKey.from_public_bytes(_decoded(public_key))
+        key.verify(_decoded(signature), message)
     except (InvalidSignature, ValueError):
         return False
     return True
+
+
+def _decoded(text: str) -> bytes:
+    """The bytes of a text in base64, as it is written and in no other way.
+
+    Of the last character before padding not all bits count (RFC 4648, section 3.5), and Python looks at none of the
+    rest: four texts, or sixteen, would be one signature, and a log in which one stands for the other not the log that
+    was written.
+
+    Raises:
+        ValueError: it is not how these bytes are written.
+    """
+    found = base64.b64decode(text, validate=True)
+    if base64.b64encode(found).decode() != text:
+        raise ValueError("not the canonical base64 of its bytes")
+    return found
 
 
 def _signer(key: Ed25519PublicKey) -> Signer:
