@@ -14,7 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from celery import Celery, current_task
-from celery.exceptions import Reject
+from celery.exceptions import Ignore
 from kombu import Queue
 from pydantic import ValidationError
 
@@ -48,7 +48,7 @@ _CLOSED_WAITS_S = (0.1, 0.5, 2.0)
 _STORE_WAITS_S = (0.5, 2.0, 8.0)
 
 #: Raised where a message goes back to its queue.
-_GIVEN_BACK = (NewerVersionError, Reject)
+_GIVEN_BACK = (NewerVersionError, Ignore)
 
 M = TypeVar("M", bound=Message)
 
@@ -224,10 +224,12 @@ def _or_given_back(handle: Callable[[M], None], message: M) -> None:
     except Exception as error:
         if not of_an_outage(error):
             raise
-        # Without a pause: each try has waited for the store, or for its broker, as long as it is patient. Where the
-        # broker is still away, it delivers the message again by itself when the visibility timeout is over.
+        # Without a pause: each try has waited for the store, or for its broker, as long as it is patient. Sent anew,
+        # and not rejected: a broker that takes no writes refuses that as well, and the worker would keep the message
+        # and take no other. Where the broker stays away it delivers this one again, by its visibility timeout.
         logger.warning("%s goes back to its queue: %s", message.task, error)
-        raise Reject(error, requeue=True) from error
+        send(message)
+        raise Ignore from error
 
 
 def _delivery(task: str, message: Any) -> versions.Delivery:
