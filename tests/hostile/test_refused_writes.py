@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 import redis
+from kombu import Connection
 
 from proctor.domain.errors import StoreError
 from proctor.router.ledger.store import Ledger, PlannedShard
-from proctor.runtime.messaging.broker_loss import RefusesWritesError
+from proctor.runtime.messaging.broker_loss import RefusesWritesError, _while_open
 from proctor.runtime.messaging.tasks import configure
 from proctor.runtime.settings import Settings
 from tests.support import free_port, valkey_server
@@ -54,3 +55,22 @@ def test_who_looks_for_a_replica_still_knows_one_by_its_error() -> None:
     assert isinstance(parse_error("READONLY You can't write against a read only replica."), redis.ReadOnlyError)
     assert isinstance(parse_error("OOM command not allowed"), redis.OutOfMemoryError)
     assert not isinstance(parse_error("ERR syntax error"), redis.ConnectionError)
+
+
+@pytest.mark.parametrize("step", ["ack", "reject"])
+def test_a_worker_whose_acknowledgement_is_refused_can_take_another_message(tmp_path: Path, step: str) -> None:
+    with valkey_server(tmp_path) as url, closing(redis.Redis.from_url(url)) as client, Connection(url) as connection:
+        connection.SimpleQueue("q").put({"a": 1})
+        channel = connection.channel()
+        channel.basic_qos(prefetch_count=1)
+        taken = channel.basic_get("q")
+        assert taken is not None
+        guarded = _while_open(channel, getattr(channel.qos, step))
+        assert not channel.qos.can_consume()
+        client.config_set("min-replicas-to-write", 1)
+        with pytest.raises(redis.ConnectionError):
+            guarded(taken.delivery_tag)
+        assert channel.qos.can_consume()
+        client.config_set("min-replicas-to-write", 0)
+        # It is still the broker's, which delivers it again.
+        assert client.hlen("unacked") == 1

@@ -8,6 +8,7 @@ from typing import Any
 
 import redis
 from celery import bootsteps
+from kombu.transport.virtual.base import QoS
 from redis._parsers.base import BaseParser
 
 
@@ -57,6 +58,13 @@ def _while_open(channel: Any, function: Callable[..., Any]) -> Callable[..., Any
         # A channel that is closed has no transport, and a transport that is closed has no client.
         if getattr(channel.connection, "client", None) is None:
             return None
-        return function(*arguments, **named)
+        try:
+            return function(*arguments, **named)
+        except redis.ConnectionError:
+            # Refused, as by a server whose disk is full. A message that is not let go here as well has the worker's
+            # place for one: it would take no other, and never learn that the server is back.
+            if arguments:
+                QoS.ack(channel.qos, arguments[0])
+            raise
 
     return guarded
