@@ -40,7 +40,8 @@ class SurvivesItsBroker(bootsteps.StartStopStep):  # type: ignore[misc]  # Celer
 
     kombu 5.7 tries to put them back, and to acknowledge them, on the Redis connection that it closed before, and fails
     with an AttributeError, which Celery takes for a defect: every worker that was busy would end with its broker. They
-    are redelivered when their visibility timeout is over.
+    are redelivered when their visibility timeout is over. So is one whose acknowledgement a server refused that is
+    still there.
     """
 
     requires = ("celery.worker.consumer.tasks:Tasks",)

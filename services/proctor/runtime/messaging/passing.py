@@ -22,7 +22,7 @@ def of_a_store(error: BaseException) -> bool:
 
 
 def of_an_outage(error: BaseException) -> bool:
-    """Whether the broker or a store was away, which no look at the message explains, and no other error mends."""
+    """Whether the broker or a store was away; not what a store lacks, which is no better in a moment."""
     if isinstance(error, BrokerError | StoreNotReadyError):
         return True
     if "sqlalchemy" not in sys.modules:
